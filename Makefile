@@ -1,0 +1,78 @@
+# The targets that people and CI use; "make" alone lists them.
+
+SHELL := /bin/bash
+.SHELLFLAGS := -euo pipefail -c
+.DELETE_ON_ERROR:
+.DEFAULT_GOAL := help
+
+# All that the Go command would otherwise take from a machine's own settings is
+# decided here, so that a target does the same everywhere.
+export GOFLAGS := -buildvcs=false -mod=readonly
+export GOTOOLCHAIN := local
+export GOWORK := off
+
+# What to check, for work on one part: make lint test PKG=./internal/web/...
+PKG ?= ./...
+# More flags for go test: make test ARGS='-run TestDocs -v'
+ARGS ?=
+
+NPM := testdata/npm
+# The linters and their versions; a module file of their own keeps them out of go.mod.
+LINT := go tool -modfile=tools/go.mod golangci-lint
+
+.PHONY: help
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+.PHONY: deps
+deps: programs $(NPM)/node_modules/.stamp ## install what the tests need (apt, npm); quiet when all is there
+
+.PHONY: programs
+programs:
+	@tools/deps.sh
+
+# npm clears node_modules before it installs, so the stamp inside is there only
+# after an install that went through to its end. No setting is left to a
+# .npmrc in somebody's home, and no package's install script is run.
+$(NPM)/node_modules/.stamp: $(NPM)/package.json $(NPM)/package-lock.json $(NPM)/.npmrc | programs
+	cd $(NPM) && npm ci --ignore-scripts --no-fund --no-audit --no-progress --no-update-notifier --loglevel=error
+	@touch $@
+
+.PHONY: build
+build: ## build bin/bridge, a static binary
+	CGO_ENABLED=0 go build -trimpath -o bin/bridge ./cmd/bridge
+
+.PHONY: run
+run: ## serve the built-in demo server on 127.0.0.1:8080; needs only Go
+	CGO_ENABLED=0 go run ./cmd/bridge serve --demo
+
+# The race detector needs cgo, and so a C compiler.
+.PHONY: test
+test: deps ## run every test with the race detector
+	CGO_ENABLED=1 go test -race -timeout 10m $(ARGS) $(PKG)
+
+.PHONY: lint
+lint: ## check form, vet, modernity and go.mod; changes nothing
+	go mod tidy -diff
+	go mod verify
+	go vet $(PKG)
+	go fix -diff $(PKG)
+	$(LINT) run $(PKG)
+
+.PHONY: fix
+fix: ## apply what lint can mend by itself
+	go mod tidy
+	go fix $(PKG)
+	$(LINT) run --fix $(PKG)
+	$(LINT) fmt $(PKG)
+
+.PHONY: bench
+bench: ## run the benchmarks
+	go test -run '^$$' -bench . -benchmem $(ARGS) $(PKG)
+
+# Written aside first: a program that fails must not leave an empty document.
+.PHONY: openapi
+openapi: ## regenerate api/openapi.yaml from the fixed operations
+	@mkdir -p api bin
+	go run ./cmd/bridge openapi --fixed >bin/openapi.yaml
+	mv bin/openapi.yaml api/openapi.yaml
