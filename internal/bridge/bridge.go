@@ -1,0 +1,356 @@
+// Package bridge is the domain: a [Call] to a [Tool] becomes an [Answer].
+// [Bridge.Invoke] is the only way to run a tool and reads top to bottom; start
+// there. The package knows no transport: it imports the standard library and
+// raw, and everything else in this program imports it.
+package bridge
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"mcpbridge/internal/raw"
+)
+
+// A Caller is who makes a call. The zero Caller is the anonymous one.
+type Caller struct {
+	ID     string // of the key or token, for logs
+	User   string
+	Tenant string
+}
+
+// A Call is one request to run a tool. Invoke fills Timing, also when it fails.
+type Call struct {
+	Handle string
+	Tool   string
+	Args   []byte // the arguments as the caller sent them; Invoke checks and may flatten them. Empty is {}.
+	Caller Caller
+
+	DryRun bool // check and find out whether it could run, spend nothing
+	// Timeout is the caller's own bound for the whole call, from its start; zero is none.
+	Timeout time.Duration
+	// Progress, if set, gets the params of each progress notification, in order. It must not block.
+	Progress func(params json.RawMessage)
+
+	Timing Timing
+}
+
+// Timing says where a call's time went. A step that was not reached is zero.
+type Timing struct {
+	Find, Check, Connect, Queue, Upstream, Walk, Store time.Duration
+}
+
+// An Answer is what a call brought.
+type Answer struct {
+	Tool     *Tool
+	Result   *Result
+	Artifact *Artifact // nil when it could not be stored, or is too big for the store
+	Breach   string    // how the result breaks the tool's output schema; empty if it does not
+}
+
+// An Artifact is a stored result.
+type Artifact struct {
+	Ref     string
+	Type    string
+	Expires time.Time
+}
+
+// A Demand is everything that a call holds while it runs.
+type Demand []Need
+
+// A Need is an amount taken from one account.
+type Need struct {
+	Account Account
+	Amount  int
+}
+
+// An Account is something finite that calls share: the slots or the rate of one
+// endpoint, or the slots of all endpoints of a transport.
+type Account struct {
+	Kind     AccountKind
+	Endpoint EndpointID // zero for the pool-wide kinds
+}
+
+// An AccountKind says what an account counts.
+type AccountKind uint8
+
+// The kinds of accounts.
+const (
+	EndpointSlots AccountKind = iota // calls running on one endpoint
+	EndpointRate                     // calls per time of one endpoint; spent for good
+	StdioSlots                       // calls running on all subprocesses
+	HTTPSlots                        // calls running on all remote servers
+)
+
+// Label names the account for people and problems: mcp:stdio, mcp:http, or mcp:<name>.
+func (a Account) Label() string {
+	switch a.Kind {
+	case StdioSlots:
+		return "mcp:stdio"
+	case HTTPSlots:
+		return "mcp:http"
+	default:
+		return a.Endpoint.Label
+	}
+}
+
+// A Catalogue holds what the servers offer.
+type Catalogue interface {
+	// Snapshot returns the catalogue as this caller's connections make it. It never blocks.
+	Snapshot(c Caller) *Snapshot
+}
+
+// A Policy decides what a caller may see and call: one predicate for lists,
+// documents and calls alike.
+type Policy interface {
+	Allows(c Caller, handle, tool string) bool
+}
+
+// A Budget holds a caller's own rate and concurrency. Spend decides at once; its
+// error is of kind RateLimited. The returned release may be called more than once.
+type Budget interface {
+	Spend(ctx context.Context, c Caller) (release func(), err error)
+}
+
+// A Gate admits calls: it grants the whole demand in one step, or lets the call
+// wait holding nothing. Its errors are of kind Overloaded, with the labels of
+// the accounts that were full as the member "short", or the context's.
+// The returned release may be called more than once; only the first counts.
+type Gate interface {
+	Admit(ctx context.Context, c Caller, d Demand) (release func(), err error)
+}
+
+// A Breaker keeps one circuit per endpoint.
+type Breaker interface {
+	// Open returns an error of kind Unavailable while calls would fail fast, else nil. It takes nothing.
+	Open(e EndpointID) error
+	// Allow takes the permit for one call; done must be called once with how it went.
+	Allow(e EndpointID) (done func(error), err error)
+}
+
+// Clients hands out live clients.
+type Clients interface {
+	// Client returns a live client for the target, connecting if needed. Its
+	// errors are of kind Unavailable or UpstreamAuth, or the context's.
+	Client(ctx context.Context, t *Target) (Client, error)
+}
+
+// A Client calls tools on one connection.
+type Client interface {
+	// Connected reports whether the connection is known to be alive.
+	Connected() bool
+	// Call runs one tool. letGo is called exactly once, when the server has let go of the
+	// call, which may be later than Call returns: a caller that goes away does not stop the server.
+	Call(ctx context.Context, r Request, letGo func()) (*Result, error)
+}
+
+// A Request is what a client needs to make a call.
+type Request struct {
+	Tool     *Tool
+	Args     []byte // one JSON object on one line
+	Total    time.Duration
+	Progress func(params json.RawMessage)
+}
+
+// A Keeper turns results into artifacts.
+type Keeper interface {
+	// Keep stores the result for the caller. It returns nil when it does not keep it.
+	Keep(ctx context.Context, c Caller, t *Tool, r *Result, timing *Timing) *Artifact
+}
+
+// Bridge runs calls. All fields must be set.
+type Bridge struct {
+	Catalogue Catalogue
+	Policy    Policy
+	Budget    Budget
+	Breaker   Breaker
+	Clients   Clients
+	Gate      Gate
+	Keeper    Keeper
+	Nesting   int // levels of nesting that arguments may have
+}
+
+// Invoke runs one call. Read it to see the way of a call.
+func (b *Bridge) Invoke(ctx context.Context, c *Call) (*Answer, error) {
+	tool, err := b.find(c)
+	if err != nil {
+		return nil, err
+	}
+	args, err := b.check(c, tool)
+	if err != nil {
+		return nil, err
+	}
+	if c.DryRun {
+		return &Answer{Tool: tool}, b.Breaker.Open(tool.Target.Endpoint)
+	}
+	// The caller's own budget comes before the shared line, where its empty bucket would hold up others.
+	spent, err := b.Budget.Spend(ctx, c.Caller)
+	if err != nil {
+		return nil, err
+	}
+	defer spent()
+	if err := b.Breaker.Open(tool.Target.Endpoint); err != nil {
+		return nil, err
+	}
+	if c.Timeout > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeoutCause(ctx, c.Timeout, ErrCallerDeadline)
+		defer cancel()
+	}
+	res, err := b.call(ctx, c, tool, args)
+	if err != nil {
+		return nil, err
+	}
+	return b.keep(ctx, c, tool, res)
+}
+
+func (b *Bridge) find(c *Call) (*Tool, error) {
+	defer stamp(time.Now(), &c.Timing.Find)
+	snap := b.Catalogue.Snapshot(c.Caller)
+	if srv := snap.Server(c.Handle); srv != nil {
+		if t := srv.Tool(c.Tool); t != nil && b.Policy.Allows(c.Caller, c.Handle, c.Tool) {
+			return t, nil
+		}
+	}
+	return nil, b.unknown(snap, c)
+}
+
+// unknown says why a tool cannot be found, as far as the caller may know.
+func (b *Bridge) unknown(snap *Snapshot, c *Call) error {
+	srv := snap.Server(c.Handle)
+	if srv == nil || !b.Sees(c.Caller, srv) {
+		return &Error{Kind: NotFound, Op: "bridge.find", Msg: fmt.Sprintf("There is no server %q here; GET /tools lists the servers and their tools.", c.Handle)}
+	}
+	if len(srv.Tools) == 0 && b.Policy.Allows(c.Caller, c.Handle, c.Tool) {
+		switch srv.State {
+		case Connecting:
+			return &Error{Kind: NotReady, Op: "bridge.find", RetryAfter: time.Second, Msg: fmt.Sprintf("The server %q is still being connected; try again in a moment.", c.Handle)}
+		case Failed:
+			return &Error{Kind: Unavailable, Op: "bridge.find", RetryAfter: 5 * time.Second, Msg: fmt.Sprintf("The server %q could not be started or reached, so its tools are not known: %s", c.Handle, srv.LastError)}
+		case NeedsAuth:
+			return &Error{Kind: UpstreamAuth, Op: "bridge.find", Msg: fmt.Sprintf("The server %q refuses the bridge's credentials, so its tools are not known: %s", c.Handle, srv.LastError)}
+		}
+	}
+	for _, s := range srv.Skipped {
+		if s.Name == c.Tool && b.Policy.Allows(c.Caller, c.Handle, c.Tool) {
+			return &Error{Kind: NotFound, Op: "bridge.find", Msg: fmt.Sprintf("The tool %q of %q was left out: %s", c.Tool, c.Handle, s.Reason)}
+		}
+	}
+	return &Error{Kind: NotFound, Op: "bridge.find", Msg: fmt.Sprintf("The server %q has no tool %q; GET /tools/%s lists its tools.", c.Handle, c.Tool, pathEscape(c.Handle))}
+}
+
+func (b *Bridge) check(c *Call, t *Tool) ([]byte, error) {
+	defer stamp(time.Now(), &c.Timing.Check)
+	args := c.Args
+	if len(args) == 0 {
+		args = []byte("{}")
+	}
+	if err := raw.Check(args, b.Nesting); err != nil {
+		return nil, &Error{Kind: Malformed, Op: "bridge.check", Msg: fmt.Sprintf("The arguments must be one JSON object: %v.", err), Err: err}
+	}
+	// Only now is it safe to splice the bytes into a frame that ends with the line.
+	raw.Flatten(args)
+	if t.Arguments == nil {
+		return args, nil
+	}
+	return t.Arguments.Check(args)
+}
+
+// call gets a client, is admitted, and runs the tool. A client can die between
+// the two; its slots then go back before another is connected.
+func (b *Bridge) call(ctx context.Context, c *Call, t *Tool, args []byte) (*Result, error) {
+	const tries = 3
+	for try := 1; ; try++ {
+		client, err := b.connect(ctx, c, t.Target)
+		if err != nil {
+			return nil, err
+		}
+		release, err := b.admit(ctx, c, t.Target)
+		if err != nil {
+			return nil, err
+		}
+		if !client.Connected() && try < tries {
+			release()
+			continue
+		}
+		return b.run(ctx, c, client, Request{Tool: t, Args: args, Total: t.Target.MaxTimeout, Progress: c.Progress}, release)
+	}
+}
+
+func (b *Bridge) connect(ctx context.Context, c *Call, t *Target) (Client, error) {
+	defer stamp(time.Now(), &c.Timing.Connect)
+	client, err := b.Clients.Client(ctx, t)
+	return client, ended(ctx, err)
+}
+
+func (b *Bridge) admit(ctx context.Context, c *Call, t *Target) (func(), error) {
+	defer stamp(time.Now(), &c.Timing.Queue)
+	release, err := b.Gate.Admit(ctx, c.Caller, t.Demand)
+	return release, ended(ctx, err)
+}
+
+// errAborted is what the breaker learns of a call that panicked.
+var errAborted = errors.New("call aborted")
+
+func (b *Bridge) run(ctx context.Context, c *Call, client Client, r Request, release func()) (_ *Result, err error) {
+	defer stamp(time.Now(), &c.Timing.Upstream)
+	done, err := b.Breaker.Allow(r.Tool.Target.Endpoint)
+	if err != nil {
+		release()
+		return nil, err
+	}
+	err = errAborted // overwritten by the return below, unless Call panics
+	defer func() {
+		if errors.Is(err, errAborted) {
+			release()
+		}
+		done(err)
+	}()
+	res, err := client.Call(ctx, r, release)
+	return res, ended(ctx, err)
+}
+
+// keep stores the result and decides what it means: also a failure that the tool
+// reports is an artifact, since its blocks may be all that the caller gets.
+func (b *Bridge) keep(ctx context.Context, c *Call, t *Tool, r *Result) (*Answer, error) {
+	a := &Answer{Tool: t, Result: r}
+	if t.Target.ParseText {
+		r.parseText()
+	}
+	if !r.IsError {
+		a.Breach = breach(t, r)
+	}
+	// The tool has run: its result is kept even if the caller has gone away by now.
+	a.Artifact = b.Keeper.Keep(context.WithoutCancel(ctx), c.Caller, t, r, &c.Timing)
+	switch {
+	case r.IsError:
+		return nil, toolError(a)
+	case a.Breach != "" && t.Target.Strict:
+		return nil, &Error{
+			Kind: InvalidResult, Op: "bridge.keep", Members: a.members(),
+			Msg: fmt.Sprintf("The tool ran, but its result breaks its own output schema: %s", a.Breach),
+		}
+	}
+	return a, nil
+}
+
+// ErrCallerDeadline is why a call ends whose caller bounded its time.
+var ErrCallerDeadline = errors.New("the caller's own time limit")
+
+// ended turns the bare error of a context that ended into one that says what to do.
+func ended(ctx context.Context, err error) error {
+	if err == nil || ctx.Err() == nil {
+		return err
+	}
+	if _, ok := errors.AsType[*Error](err); ok {
+		return err
+	}
+	if errors.Is(context.Cause(ctx), ErrCallerDeadline) {
+		return &Error{Kind: DeadlineExceeded, Op: "bridge.Invoke", Msg: "The time that the request allowed for the call was up; the server was told to cancel.", Err: err}
+	}
+	return &Error{Kind: KindOf(ctx.Err()), Op: "bridge.Invoke", Msg: "The caller went away.", Err: err}
+}
+
+func stamp(start time.Time, d *time.Duration) { *d += time.Since(start) }

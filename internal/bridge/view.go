@@ -1,0 +1,50 @@
+package bridge
+
+// Sees reports whether the caller may see anything of a server: a tool it may
+// call, or, where none is known yet, the server itself.
+func (b *Bridge) Sees(c Caller, s *Server) bool {
+	for _, t := range s.Tools {
+		if b.Policy.Allows(c, s.Handle, t.Name) {
+			return true
+		}
+	}
+	return len(s.Tools) == 0 && b.Policy.Allows(c, s.Handle, "")
+}
+
+// View returns the part of the catalogue that the caller may call, by the same
+// predicate that Invoke asks.
+func (b *Bridge) View(c Caller) *Snapshot {
+	snap := b.Catalogue.Snapshot(c)
+	servers := make([]*Server, 0, len(snap.Servers))
+	for _, s := range snap.Servers {
+		if b.Sees(c, s) {
+			servers = append(servers, b.visible(c, s))
+		}
+	}
+	return NewSnapshot(snap.Version, snap.Ready, servers)
+}
+
+// visible returns s without the tools that the caller may not call: s itself if there are none.
+func (b *Bridge) visible(c Caller, s *Server) *Server {
+	all := true
+	tools := make([]*Tool, 0, len(s.Tools))
+	for _, t := range s.Tools {
+		if b.Policy.Allows(c, s.Handle, t.Name) {
+			tools = append(tools, t)
+		} else {
+			all = false
+		}
+	}
+	if all {
+		return s
+	}
+	part := *s
+	part.Tools, part.byName = tools, nil
+	part.Skipped = nil
+	for _, k := range s.Skipped {
+		if b.Policy.Allows(c, s.Handle, k.Name) {
+			part.Skipped = append(part.Skipped, k)
+		}
+	}
+	return &part
+}
