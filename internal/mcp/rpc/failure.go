@@ -12,7 +12,9 @@ type Error struct {
 	Data    json.RawMessage // nil if there is none
 }
 
-func (e *Error) Error() string { return fmt.Sprintf("the server answered error %d: %s", e.Code, e.Message) }
+func (e *Error) Error() string {
+	return fmt.Sprintf("the server answered error %d: %s", e.Code, e.Message)
+}
 
 // A Reason classifies a [Failure].
 type Reason string
