@@ -1,0 +1,151 @@
+// Opens a Swagger UI page in headless Chromium, tries one operation on it as a
+// person would, and prints what it saw as one JSON object.
+//
+// It reads one JSON object from standard input:
+//
+//   chromium     path of the browser
+//   url          the page
+//   operation    operationId to try; without it the page is only opened
+//   body         text for the request body; without it the example stays
+//   authorize    a credential to give in the dialog behind "Authorize"
+//   screenshot   path of a PNG to write at the end
+//   colorScheme  "light" (the default) or "dark"
+//   timeout      milliseconds that each step may take (20000)
+//
+// What it prints is the type Report of internal/web/webtest. It fails (exit
+// status 1, the reason on standard error) only when it cannot do what is asked;
+// whatever is wrong with the page is in the report, for the test to judge.
+import { text } from 'node:stream/consumers';
+import { chromium } from 'playwright-core';
+
+const ask = JSON.parse(await text(process.stdin));
+const timeout = ask.timeout ?? 20_000;
+const origin = new URL(ask.url).origin;
+
+const report = {
+  title: '', // of the tab
+  heading: '', // title of the document shown
+  operations: [], // operationIds on the page, with all tags open
+  requests: [], // {method, url, status}, in the order of their start; status 0: no answer
+  foreign: [], // addresses of requests that went, or tried to go, to another origin
+  faults: [], // console errors, exceptions, failed requests, breaches of the page's policy
+  executed: null, // {method, url, headers, body, status, shown}
+};
+
+// Nothing but the page's host resolves, so that a fault of the page cannot reach
+// the network even when it is what the test is about to find.
+const browser = await chromium.launch({
+  executablePath: ask.chromium,
+  args: [`--host-resolver-rules=MAP * ~NOTFOUND , EXCLUDE ${new URL(ask.url).hostname}`],
+});
+try {
+  const page = await browser.newPage({ colorScheme: ask.colorScheme ?? 'light', viewport: { width: 1200, height: 1000 } });
+  page.setDefaultTimeout(timeout);
+  watch(page);
+  await page.exposeFunction('reportFault', (fault) => report.faults.push(fault));
+  await page.addInitScript(() => {
+    document.addEventListener('securitypolicyviolation', (e) => {
+      window.reportFault(`policy: ${e.effectiveDirective} refused ${e.blockedURI} (${e.sourceFile}:${e.lineNumber})`);
+    });
+  });
+  try {
+    await drive(page);
+  } catch (e) {
+    // Why a step did not come about is most often in the report so far.
+    console.error(JSON.stringify(report, null, 1));
+    throw e;
+  } finally {
+    if (ask.screenshot) {
+      await page.screenshot({ path: ask.screenshot, fullPage: true });
+    }
+  }
+} finally {
+  await browser.close();
+}
+console.log(JSON.stringify(report));
+
+// watch notes what the page asks for and what goes wrong on it.
+function watch(page) {
+  const entries = new Map();
+  const note = (url) => {
+    const u = new URL(url);
+    if (u.origin !== origin && !['data:', 'blob:', 'about:'].includes(u.protocol)) {
+      report.foreign.push(url);
+    }
+  };
+  page.on('request', (r) => {
+    const entry = { method: r.method(), url: r.url(), status: 0 };
+    entries.set(r, entry);
+    report.requests.push(entry);
+    note(r.url());
+  });
+  page.on('response', (r) => {
+    entries.get(r.request()).status = r.status();
+  });
+  page.on('websocket', (s) => note(s.url().replace(/^ws/, 'http')));
+  page.on('requestfailed', (r) => report.faults.push(`request: ${r.method()} ${r.url()}: ${r.failure().errorText}`));
+  page.on('pageerror', (e) => report.faults.push(`exception: ${e.message}`));
+  page.on('console', (m) => {
+    if (m.type() === 'error' || m.type() === 'warning') {
+      report.faults.push(`console: ${m.text()}`);
+    }
+  });
+}
+
+async function drive(page) {
+  await page.goto(ask.url);
+  const heading = page.locator('.info .title').first();
+  await heading.waitFor();
+  report.title = await page.title();
+  // The heading also holds the version, in elements of its own.
+  report.heading = await heading.evaluate((e) => e.firstChild.textContent.trim());
+
+  const closed = page.locator('.opblock-tag[data-is-open="false"]');
+  while ((await closed.count()) > 0) {
+    await closed.first().click();
+  }
+  const blocks = page.locator('.opblock');
+  await blocks.first().waitFor();
+  report.operations = await blocks.evaluateAll((list) =>
+    list.map((e) => decodeURIComponent(e.id.slice(`operations-${e.closest('.opblock-tag-section').querySelector('.opblock-tag').dataset.tag}-`.length))),
+  );
+
+  if (ask.authorize) {
+    await authorize(page);
+  }
+  if (ask.operation) {
+    const i = report.operations.indexOf(ask.operation);
+    if (i < 0) {
+      throw new Error(`no operation ${ask.operation} on the page, but ${report.operations.join(', ')}`);
+    }
+    await execute(page, blocks.nth(i));
+  }
+}
+
+async function authorize(page) {
+  await page.locator('.btn.authorize').first().click();
+  await page.locator('.auth-container input').first().fill(ask.authorize);
+  await page.locator('.auth-container .btn.authorize').first().click();
+  await page.locator('.auth-container .btn-done').first().click();
+}
+
+async function execute(page, block) {
+  await block.locator('.opblock-summary-control').first().click();
+  if (ask.body !== undefined) {
+    await block.locator('textarea.body-param__text').fill(ask.body);
+  }
+  const answer = page.waitForResponse((r) => r.request().resourceType() === 'fetch');
+  await block.locator('button.execute').click();
+  const response = await answer;
+  const shown = block.locator('.live-responses-table .response').first();
+  await shown.waitFor();
+  const request = response.request();
+  report.executed = {
+    method: request.method(),
+    url: request.url(),
+    headers: await request.allHeaders(),
+    body: request.postData() ?? '',
+    status: Number((await shown.locator('.response-col_status').innerText()).split(/\s/)[0]),
+    shown: (await shown.locator('.highlight-code, img, .microlight').first().textContent()) ?? '',
+  };
+}
