@@ -5,6 +5,7 @@
 package bridge
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -62,8 +63,9 @@ type Demand []Need
 
 // A Need is an amount taken from one account.
 type Need struct {
-	Account Account
-	Amount  int
+	Account  Account
+	Amount   int
+	Capacity int // of the account, as the endpoint's configuration has it
 }
 
 // An Account is something finite that calls share: the slots or the rate of one
@@ -148,10 +150,11 @@ type Client interface {
 
 // A Request is what a client needs to make a call.
 type Request struct {
-	Tool     *Tool
-	Args     []byte // one JSON object on one line
-	Total    time.Duration
-	Progress func(params json.RawMessage)
+	Tool *Tool
+	Args []byte // one JSON object on one line
+	// Idle is the time without progress, Total the time in all, after which the call is given up.
+	Idle, Total time.Duration
+	Progress    func(params json.RawMessage)
 }
 
 // A Keeper turns results into artifacts.
@@ -258,8 +261,8 @@ func (b *Bridge) check(c *Call, t *Tool) ([]byte, error) {
 	return t.Arguments.Check(args)
 }
 
-// call gets a client, is admitted, and runs the tool. A client can die between
-// the two; its slots then go back before another is connected.
+// call gets a client, is admitted, and runs the tool. A client can die in
+// between; the slots then go back before another is connected.
 func (b *Bridge) call(ctx context.Context, c *Call, t *Tool, args []byte) (*Result, error) {
 	const tries = 3
 	for try := 1; ; try++ {
@@ -275,7 +278,12 @@ func (b *Bridge) call(ctx context.Context, c *Call, t *Tool, args []byte) (*Resu
 			release()
 			continue
 		}
-		return b.run(ctx, c, client, Request{Tool: t, Args: args, Total: t.Target.MaxTimeout, Progress: c.Progress}, release)
+		r := Request{Tool: t, Args: args, Idle: cmp.Or(c.Timeout, t.Target.Timeout), Total: t.Target.MaxTimeout, Progress: c.Progress}
+		res, err := b.run(ctx, c, client, r, release)
+		if e, ok := errors.AsType[*Error](err); ok && e.Replay && try < tries && ctx.Err() == nil {
+			continue
+		}
+		return res, err
 	}
 }
 

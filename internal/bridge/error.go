@@ -40,6 +40,8 @@ type Error struct {
 	Msg        string         // for the caller: what happened and what to do; no secrets
 	RetryAfter time.Duration  // zero when retrying is not known to help
 	Members    map[string]any // more for the caller, by name; each is encoded as JSON
+	Fault      bool           // the server or its connection is at fault: it counts against the circuit
+	Replay     bool           // the tool was not run, or may run twice: the call can be made again on a new connection
 	Err        error          // for the log, never for the caller
 }
 

@@ -22,6 +22,7 @@ type Tool struct {
 	Output json.RawMessage // the schema of its structured result as sent; nil if there was none
 
 	SchemaHash string // SHA-256 of Input and Output in hex
+	Params     []byte // the members of a call's params up to its arguments, written once
 
 	// Arguments checks a call's arguments, and Result a structured result. Each is
 	// nil when there is nothing to check: Unchecked then says why, if a schema was there.
@@ -80,7 +81,7 @@ const (
 	Connecting State = "connecting" // its first attempt is under way
 	Ready      State = "ready"      // connected, lists read
 	Idle       State = "idle"       // lists known, no connection now; the next call makes one
-	Degraded   State = "degraded"   // the last refresh failed, or tools were left out; the last good list is served
+	Degraded   State = "degraded"   // the last refresh failed; the last good list is served
 	Failed     State = "failed"     // could not be started or reached; tried again in the background
 	NeedsAuth  State = "needs-auth" // refuses our credentials
 	Disabled   State = "disabled"   // switched off in the configuration

@@ -1,0 +1,162 @@
+// Package breaker keeps calls away from servers that keep failing, and finds out
+// when they have recovered. Each endpoint has a circuit of its own.
+package breaker
+
+import (
+	"cmp"
+	"fmt"
+	"sync"
+	"time"
+
+	"mcpbridge/internal/bridge"
+)
+
+// Options configure a [Breaker]. Zero fields mean what they say in their comment.
+type Options struct {
+	Failures    int           // failures in a row that open a circuit; zero is 5
+	Cooldown    time.Duration // time from opening to the first probe; zero is 2 minutes
+	MaxCooldown time.Duration // what doubling the cool-down stops at; zero is 10 minutes
+}
+
+// Breaker implements [bridge.Breaker].
+type Breaker struct {
+	opts Options
+
+	mu       sync.Mutex
+	circuits map[bridge.EndpointID]*circuit // :: endpoint -> state, guarded by mu; no entry for closed ones without failures
+}
+
+var _ bridge.Breaker = (*Breaker)(nil)
+
+// A circuit is closed while until is zero, open until then, and half-open after it.
+type circuit struct {
+	failures int           // counted in a row since the last success
+	until    time.Time     // when an open circuit lets a probe through
+	cooldown time.Duration // of this opening
+	probing  bool          // half-open, and the one probe is out
+	reason   string        // why it opened, for callers
+	gen      uint64        // grows with each opening, closing and counted failure; a result from before is stale
+}
+
+// New returns a breaker with every circuit closed.
+func New(o Options) *Breaker {
+	o.Failures = cmp.Or(o.Failures, 5)
+	o.Cooldown = cmp.Or(o.Cooldown, 2*time.Minute)
+	o.MaxCooldown = cmp.Or(o.MaxCooldown, 10*time.Minute)
+	return &Breaker{opts: o, circuits: make(map[bridge.EndpointID]*circuit)}
+}
+
+// Open implements [bridge.Breaker].
+func (b *Breaker) Open(e bridge.EndpointID) error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.circuits[e].refuse(e)
+}
+
+// Allow implements [bridge.Breaker].
+func (b *Breaker) Allow(e bridge.EndpointID) (func(error), error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	c := b.circuits[e]
+	if err := c.refuse(e); err != nil {
+		return nil, err
+	}
+	var gen uint64
+	if c != nil {
+		c.probing = !c.until.IsZero()
+		gen = c.gen
+	}
+	return func(err error) { b.record(e, gen, err) }, nil
+}
+
+// refuse returns why no call may pass now, or nil. A nil circuit is closed.
+func (c *circuit) refuse(e bridge.EndpointID) error {
+	if c == nil || c.until.IsZero() {
+		return nil
+	}
+	left := time.Until(c.until)
+	if left <= 0 && !c.probing {
+		return nil
+	}
+	return &bridge.Error{
+		Kind: bridge.Unavailable, Op: "breaker", RetryAfter: max(left, time.Second),
+		Msg: fmt.Sprintf("Calls to %s fail fast for now, because the server kept failing: %s", e.Label, c.reason),
+	}
+}
+
+// record learns how a call went that was allowed at generation gen. Calls that
+// ran side by side when their connection broke share a generation and count once.
+func (b *Breaker) record(e bridge.EndpointID, gen uint64, err error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	fault, reason := faultOf(err)
+	c := b.circuits[e]
+	if c == nil {
+		if !fault {
+			return // closed, and no failure to count: the way of nearly every call
+		}
+		c = &circuit{}
+		b.circuits[e] = c
+	}
+	if c.gen != gen {
+		return
+	}
+	c.probing = false
+	switch {
+	case fault:
+		c.failures++
+		c.gen++
+		if c.failures >= b.opts.Failures || !c.until.IsZero() || bridge.KindOf(err) == bridge.UpstreamAuth {
+			b.openLocked(c, reason)
+		}
+	case bridge.KindOf(err) == bridge.Canceled:
+		// Nobody waited for the answer: no news of the server's health.
+	default:
+		delete(b.circuits, e)
+	}
+}
+
+// ConnectFailed opens the endpoint's circuit at once: whoever cannot be connected
+// to would cost every caller the whole handshake's time.
+func (b *Breaker) ConnectFailed(e bridge.EndpointID, err error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	c := b.circuits[e]
+	if c == nil {
+		c = &circuit{}
+		b.circuits[e] = c
+	}
+	_, reason := faultOf(err)
+	if left := time.Until(c.until); left > 0 && c.failures > 0 {
+		c.reason = reason // a background attempt while it is open proves nothing new
+		return
+	}
+	c.failures++
+	b.openLocked(c, reason)
+}
+
+// Connected closes the endpoint's circuit: a connection was made.
+func (b *Breaker) Connected(e bridge.EndpointID) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if c := b.circuits[e]; c != nil && !c.until.IsZero() {
+		delete(b.circuits, e)
+	}
+}
+
+func (b *Breaker) openLocked(c *circuit, reason string) {
+	c.cooldown = min(cmp.Or(2*c.cooldown, b.opts.Cooldown), b.opts.MaxCooldown)
+	c.until = time.Now().Add(c.cooldown)
+	c.probing = false
+	c.reason = reason
+	c.gen++
+}
+
+// faultOf reports whether err says something bad about the server, and what.
+func faultOf(err error) (bool, string) {
+	e, ok := err.(*bridge.Error) //nolint:errorlint // the outermost error decides, as in KindOf
+	if !ok {
+		return false, "it failed"
+	}
+	return e.Fault || e.Kind == bridge.UpstreamAuth, e.Msg
+}

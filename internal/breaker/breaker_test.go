@@ -1,0 +1,145 @@
+package breaker
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"mcpbridge/internal/bridge"
+)
+
+var (
+	endpoint = bridge.EndpointID{Label: "mcp:one"}
+	errFault = &bridge.Error{Kind: bridge.OutcomeUnknown, Msg: "the process exited", Fault: true}
+)
+
+// call makes one call that ends with result and reports whether it was allowed.
+func call(b *Breaker, result error) bool {
+	done, err := b.Allow(endpoint)
+	if err != nil {
+		return false
+	}
+	done(result)
+	return true
+}
+
+func TestOpensAfterFailuresInARow(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := New(Options{Failures: 3, Cooldown: time.Minute, MaxCooldown: 3 * time.Minute})
+		for range 2 {
+			call(b, errFault)
+		}
+		call(b, nil) // a success in between starts the count anew
+		for range 3 {
+			if !call(b, errFault) {
+				t.Fatal("refused before three failures in a row")
+			}
+		}
+		err := b.Open(endpoint)
+		e, ok := errors.AsType[*bridge.Error](err)
+		if !ok || e.Kind != bridge.Unavailable || e.RetryAfter != time.Minute {
+			t.Fatalf("Open = %#v, want server-unavailable for 1m", err)
+		}
+		// Each failed probe doubles the cool-down, up to the limit.
+		for _, cooldown := range []time.Duration{time.Minute, 2 * time.Minute, 3 * time.Minute, 3 * time.Minute} {
+			time.Sleep(cooldown - time.Nanosecond)
+			if call(b, nil) {
+				t.Fatalf("allowed before the cool-down of %v", cooldown)
+			}
+			time.Sleep(time.Nanosecond)
+			if !call(b, errFault) {
+				t.Fatalf("no probe after the cool-down of %v", cooldown)
+			}
+		}
+		time.Sleep(3 * time.Minute)
+		if !call(b, nil) || !call(b, nil) {
+			t.Error("refused after a probe that succeeded")
+		}
+	})
+}
+
+func TestOneProbe(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := New(Options{Cooldown: time.Minute})
+		b.ConnectFailed(endpoint, errFault)
+		time.Sleep(time.Minute)
+		done, err := b.Allow(endpoint)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := b.Allow(endpoint); err == nil {
+			t.Error("two probes at once")
+		}
+		done(context.Canceled) // proves nothing: the next call is the probe
+		if !call(b, nil) {
+			t.Error("no probe after one that was canceled")
+		}
+	})
+}
+
+func TestConnect(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := New(Options{Cooldown: time.Minute})
+		b.ConnectFailed(endpoint, errFault)
+		if b.Open(endpoint) == nil {
+			t.Fatal("closed after a failed connect")
+		}
+		time.Sleep(30 * time.Second)
+		b.ConnectFailed(endpoint, errFault) // in the background, while it is open
+		if e, _ := errors.AsType[*bridge.Error](b.Open(endpoint)); e == nil || e.RetryAfter != 30*time.Second {
+			t.Errorf("Open = %v, want the rest of the first cool-down", e)
+		}
+		b.Connected(endpoint)
+		if err := b.Open(endpoint); err != nil {
+			t.Errorf("Open = %v after a connection, want nil", err)
+		}
+	})
+}
+
+// Calls that ran side by side on a connection that broke count once.
+func TestOneBreakCountsOnce(t *testing.T) {
+	b := New(Options{Failures: 2})
+	call(b, &bridge.Error{Kind: bridge.ToolError}) // counts as success
+	var dones []func(error)
+	for range 10 {
+		done, err := b.Allow(endpoint)
+		if err != nil {
+			t.Fatal(err)
+		}
+		dones = append(dones, done)
+	}
+	for _, done := range dones {
+		done(errFault)
+	}
+	if err := b.Open(endpoint); err != nil {
+		t.Errorf("one broken connection opened the circuit: %v", err)
+	}
+	call(b, errFault)
+	if b.Open(endpoint) == nil {
+		t.Error("closed after two failures in a row")
+	}
+}
+
+// A success that comes in after the circuit opened is stale.
+func TestStaleSuccess(t *testing.T) {
+	b := New(Options{Failures: 1})
+	late, err := b.Allow(endpoint)
+	if err != nil {
+		t.Fatal(err)
+	}
+	call(b, errFault)
+	late(nil)
+	if b.Open(endpoint) == nil {
+		t.Error("a stale success closed the circuit")
+	}
+}
+
+func TestRefusedCredentialOpensAtOnce(t *testing.T) {
+	b := New(Options{})
+	call(b, &bridge.Error{Kind: bridge.UpstreamAuth, Msg: "401"})
+	if b.Open(endpoint) == nil {
+		t.Error("closed after a refused credential")
+	}
+}

@@ -1,0 +1,157 @@
+package gate
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"mcpbridge/internal/bridge"
+)
+
+var (
+	pool = bridge.Account{Kind: bridge.StdioSlots}
+	one  = bridge.Account{Kind: bridge.EndpointSlots, Endpoint: bridge.EndpointID{Label: "mcp:one"}}
+	two  = bridge.Account{Kind: bridge.EndpointSlots, Endpoint: bridge.EndpointID{Sum: [32]byte{1}, Label: "mcp:two"}}
+)
+
+func demand(a bridge.Account) bridge.Demand {
+	return bridge.Demand{{Account: a, Amount: 1, Capacity: 1}, {Account: pool, Amount: 1, Capacity: 2}}
+}
+
+func wantOverloaded(t *testing.T, err error, short ...string) {
+	t.Helper()
+	e, ok := errors.AsType[*bridge.Error](err)
+	if !ok || e.Kind != bridge.Overloaded {
+		t.Fatalf("err = %v, want kind overloaded", err)
+	}
+	if diff := cmp.Diff(short, e.Members["short"]); diff != "" {
+		t.Errorf("short (-want +got):\n%s", diff)
+	}
+}
+
+func TestAdmitWaitsForItsTurn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a := New(Options{MaxWait: time.Minute})
+		release, err := a.Admit(t.Context(), bridge.Caller{}, demand(one))
+		if err != nil {
+			t.Fatal(err)
+		}
+		granted := make(chan func())
+		go func() {
+			r, err := a.Admit(t.Context(), bridge.Caller{}, demand(one))
+			if err != nil {
+				t.Error(err)
+			}
+			granted <- r
+		}()
+		synctest.Wait()
+		select {
+		case <-granted:
+			t.Fatal("a second call was admitted to an account of one slot")
+		default:
+		}
+		release()
+		release() // must be harmless
+		second := <-granted
+		if got := a.used[pool]; got != 1 {
+			t.Errorf("slots of the pool in use = %d, want 1", got)
+		}
+		second()
+		if len(a.used) != 0 || len(a.line) != 0 || len(a.perOwner) != 0 {
+			t.Errorf("left behind: used %v, line %v, per caller %v", a.used, a.line, a.perOwner)
+		}
+	})
+}
+
+func TestAdmitGivesUp(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a := New(Options{MaxWait: time.Minute})
+		release, err := a.Admit(t.Context(), bridge.Caller{}, demand(one))
+		if err != nil {
+			t.Fatal(err)
+		}
+		start := time.Now()
+		_, err = a.Admit(t.Context(), bridge.Caller{}, demand(one))
+		wantOverloaded(t, err, "mcp:one")
+		if got := time.Since(start); got != time.Minute {
+			t.Errorf("waited %v, want exactly 1m", got)
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		if _, err := a.Admit(ctx, bridge.Caller{}, demand(one)); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("Admit with a deadline = %v, want the context's error", err)
+		}
+		release()
+		if len(a.used) != 0 || len(a.line) != 0 {
+			t.Errorf("left behind: used %v, line %v", a.used, a.line)
+		}
+	})
+}
+
+// A waiter that gives up may be all that those behind it waited for.
+func TestLeavingTheHeadWakesTheNext(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a := New(Options{MaxWait: time.Hour})
+		hold, err := a.Admit(t.Context(), bridge.Caller{}, demand(one))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer hold()
+		ctx, cancel := context.WithCancel(t.Context())
+		head := make(chan error)
+		go func() {
+			_, err := a.Admit(ctx, bridge.Caller{}, demand(one))
+			head <- err
+		}()
+		synctest.Wait()
+		next := make(chan error)
+		go func() {
+			r, err := a.Admit(t.Context(), bridge.Caller{}, demand(two))
+			if err == nil {
+				r()
+			}
+			next <- err
+		}()
+		synctest.Wait()
+		cancel()
+		if err := <-head; !errors.Is(err, context.Canceled) {
+			t.Errorf("the head left with %v, want context.Canceled", err)
+		}
+		if err := <-next; err != nil {
+			t.Errorf("the next one: %v", err)
+		}
+	})
+}
+
+func TestLineIsBounded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a := New(Options{MaxWaiting: 2, MaxWaitingPerCaller: 1})
+		hold, err := a.Admit(t.Context(), bridge.Caller{}, demand(one))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer hold()
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		for _, user := range []string{"a", "b"} {
+			go func() { _, _ = a.Admit(ctx, bridge.Caller{User: user}, demand(one)) }()
+			synctest.Wait()
+			if user == "a" { // its second call is over its own bound
+				_, err := a.Admit(ctx, bridge.Caller{User: user}, demand(one))
+				wantOverloaded(t, err, "mcp:one")
+			}
+		}
+		_, err = a.Admit(ctx, bridge.Caller{User: "c"}, demand(two))
+		wantOverloaded(t, err, "mcp:one") // nothing is short but for those ahead
+	})
+}
+
+func TestDemandOverCapacity(t *testing.T) {
+	a := New(Options{})
+	_, err := a.Admit(t.Context(), bridge.Caller{}, bridge.Demand{{Account: one, Amount: 2, Capacity: 1}})
+	wantOverloaded(t, err, "mcp:one")
+}
