@@ -113,6 +113,13 @@ type Skipped struct {
 	Reason string `json:"reason"`
 }
 
+// Copy returns a copy that may be changed until it is put into a snapshot.
+func (s *Server) Copy() *Server {
+	c := *s
+	c.byName = nil
+	return &c
+}
+
 // Tool returns the tool called name, or nil.
 func (s *Server) Tool(name string) *Tool { return s.byName[name] }
 

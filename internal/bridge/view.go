@@ -38,13 +38,12 @@ func (b *Bridge) visible(c Caller, s *Server) *Server {
 	if all {
 		return s
 	}
-	part := *s
-	part.Tools, part.byName = tools, nil
-	part.Skipped = nil
+	part := s.Copy()
+	part.Tools, part.Skipped = tools, nil
 	for _, k := range s.Skipped {
 		if b.Policy.Allows(c, s.Handle, k.Name) {
 			part.Skipped = append(part.Skipped, k)
 		}
 	}
-	return &part
+	return part
 }

@@ -1,0 +1,97 @@
+package mcp
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"mcpbridge/internal/bridge"
+	"mcpbridge/internal/mcp/rpc"
+	"mcpbridge/internal/raw"
+)
+
+// A Client makes calls on one connection, and says what its failures mean to callers.
+type Client struct {
+	conn  rpc.Conn
+	label string // "mcp:files", for messages
+}
+
+var _ bridge.Client = (*Client)(nil)
+
+// Connected implements [bridge.Client].
+func (c *Client) Connected() bool {
+	select {
+	case <-c.conn.Done():
+		return false
+	default:
+		return true
+	}
+}
+
+// Call implements [bridge.Client].
+func (c *Client) Call(ctx context.Context, r bridge.Request, letGo func()) (*bridge.Result, error) {
+	b, err := c.conn.Do(ctx, &rpc.Request{
+		Method: "tools/call", Params: r.Tool.Params, Args: r.Args,
+		Name: r.Tool.Name, Input: r.Tool.Input,
+		Idle: r.Idle, Total: r.Total, Progress: r.Progress, LetGo: letGo,
+	})
+	if err != nil {
+		return nil, c.explain(err, r.Tool)
+	}
+	res, err := bridge.ParseResult(b)
+	if err != nil {
+		return nil, &bridge.Error{
+			Kind: bridge.UpstreamError, Op: "mcp.Call", Err: err,
+			Msg: fmt.Sprintf("The server %s answered something that is no tool result: %v.", c.label, err),
+		}
+	}
+	return res, nil
+}
+
+// explain turns what a connection says into what a caller is told. t is the tool
+// that was called, or nil for any other request.
+func (c *Client) explain(err error, t *bridge.Tool) error {
+	if e, ok := errors.AsType[*rpc.Error](err); ok {
+		m := map[string]any{"upstream_code": e.Code, "upstream_message": e.Message}
+		if raw.KindOf(e.Data) != raw.Invalid && len(e.Data) <= 1<<10 {
+			m["upstream_data"] = json.RawMessage(e.Data)
+		}
+		return &bridge.Error{
+			Kind: bridge.UpstreamError, Op: "mcp.Call", Members: m, Err: err,
+			Msg: fmt.Sprintf("The server %s answered error %d: %s", c.label, e.Code, e.Message),
+		}
+	}
+	f, ok := errors.AsType[*rpc.Failure](err)
+	if !ok {
+		return err // the caller's context
+	}
+	e := &bridge.Error{Op: "mcp.Call", Err: err, Msg: fmt.Sprintf("The server %s: %s", c.label, f.Msg)}
+	switch f.Reason {
+	case rpc.NotSent:
+		e.Kind, e.Fault, e.Replay = bridge.Unavailable, true, true
+	case rpc.SessionExpired:
+		e.Kind, e.Replay = bridge.Unavailable, true
+	case rpc.Lost:
+		e.Kind, e.Fault, e.Replay = bridge.OutcomeUnknown, true, t != nil && repeatable(t)
+		e.Msg = fmt.Sprintf("The connection to %s was lost before it answered, so it is not known whether the tool ran: %s", c.label, f.Msg)
+	case rpc.Deadline:
+		e.Kind, e.Fault = bridge.DeadlineExceeded, true
+		e.Msg = fmt.Sprintf("The server %s did not answer in time and was told to cancel: %s", c.label, f.Msg)
+	case rpc.TooLarge:
+		e.Kind = bridge.ResultTooLarge
+	case rpc.Auth:
+		e.Kind = bridge.UpstreamAuth
+	case rpc.Protocol:
+		e.Kind, e.Fault = bridge.UpstreamError, true
+	default:
+		e.Kind, e.Fault = bridge.Unavailable, true
+	}
+	return e
+}
+
+// repeatable reports whether the server says that running the tool twice does no more than running it once.
+func repeatable(t *bridge.Tool) bool {
+	yes := func(b *bool) bool { return b != nil && *b }
+	return yes(t.Annotations.ReadOnly) || yes(t.Annotations.Idempotent)
+}
