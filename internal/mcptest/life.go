@@ -1,0 +1,134 @@
+package mcptest
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"strconv"
+	"strings"
+	"syscall"
+)
+
+func banner([]string) error {
+	fmt.Fprintln(os.Stderr, "[info] warming up")
+	fmt.Println("*** Example MCP Server v1.2.3 ***")
+	fmt.Println()
+	fmt.Println(`{"level":"info","msg":"JSON, but no JSON-RPC"}`)
+	fmt.Println("[1, 2")
+	s := newServer(kit()...)
+	s.frame = func(frame []byte) []byte {
+		fmt.Fprintln(os.Stderr, "[debug] about to answer")
+		return append([]byte("debug: about to answer\n"), frame...)
+	}
+	return s.serve(os.Stdin)
+}
+
+func exitAtOnce(args []string) error {
+	status, words := 3, "no licence found"
+	if len(args) > 0 {
+		n, err := strconv.Atoi(args[0])
+		if err != nil {
+			return fmt.Errorf("%q is no status", args[0])
+		}
+		status = n
+	}
+	if len(args) > 1 {
+		words = args[1]
+	}
+	fmt.Fprintln(os.Stderr, words)
+	os.Exit(status)
+	return nil
+}
+
+func neverAnswerInitialize([]string) error {
+	_, err := io.Copy(io.Discard, os.Stdin)
+	return err
+}
+
+func stubborn([]string) error {
+	signal.Ignore(syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP, syscall.SIGPIPE)
+	if err := newServer(kit()...).serve(os.Stdin); err != nil {
+		return err
+	}
+	<-make(chan struct{})
+	return nil
+}
+
+func stopsReading([]string) error {
+	s := newServer(kit()...)
+	s.first = func(s *server, m *message) bool {
+		if m.Method == "tools/list" {
+			s.answer(m.ID, s.listTools())
+			<-make(chan struct{}) // the one reader, so that nothing is read from now on
+		}
+		return false
+	}
+	return s.serve(os.Stdin)
+}
+
+func neverAnswerCall([]string) error {
+	s := newServer(kit()...)
+	s.first = func(_ *server, m *message) bool { return m.Method == "tools/call" }
+	return s.serve(os.Stdin)
+}
+
+func noPing([]string) error {
+	s := newServer(kit()...)
+	s.first = func(s *server, m *message) bool {
+		if m.Method == "ping" {
+			s.refuse(m.ID, -32601, "method not found")
+			return true
+		}
+		return false
+	}
+	return s.serve(os.Stdin)
+}
+
+// dieInCall counts its calls in a file, since the process that made one is gone.
+func dieInCall(args []string) error {
+	file := ""
+	if len(args) > 0 {
+		file = args[0]
+	}
+	die := func(half string) func(context.Context, *call) (string, error) {
+		return func(_ context.Context, c *call) (string, error) {
+			if file != "" {
+				ran, err := runs(file, c.Name)
+				if err != nil {
+					return "", err
+				}
+				if ran > 1 {
+					return text(fmt.Sprintf("ran %d times", ran)), nil
+				}
+			}
+			c.s.wmu.Lock() // held to the end: nobody writes behind it
+			_, _ = io.WriteString(c.s.w, half)
+			fmt.Fprintln(os.Stderr, "fatal: the tool took the server down")
+			os.Exit(7)
+			return "", nil
+		}
+	}
+	tools := append(kit(),
+		&tool{"die", def("die", "Dies.", ``, ``), die("")},
+		&tool{"die_idempotent", def("die_idempotent", "Dies, but may be called again.", ``, idempotent), die("")},
+		&tool{"die_read_only", def("die_read_only", "Dies, but changes nothing.", ``, readOnly), die("")},
+		&tool{"die_half", def("die_half", "Dies in the middle of its answer.", ``, ``), die(`{"jsonrpc":"2.0","result":{"content":[{"type":"te`)},
+	)
+	return newServer(tools...).serve(os.Stdin)
+}
+
+// runs appends a line to the file and returns how many it holds then.
+func runs(file, line string) (int, error) {
+	f, err := os.OpenFile(file, os.O_APPEND|os.O_CREATE|os.O_RDWR, 0o600)
+	if err != nil {
+		return 0, err
+	}
+	defer f.Close()
+	if _, err := fmt.Fprintln(f, line); err != nil {
+		return 0, err
+	}
+	b, err := os.ReadFile(file)
+	return strings.Count(string(b), "\n"), err
+}

@@ -1,0 +1,79 @@
+package mcptest
+
+// The modes that speak over stdio. Those marked + serve the tools of [OK] too.
+const (
+	// OK serves, without any fault, tools that let a test see and control what
+	// goes over the wire; each is described in kit.go.
+	OK = "ok"
+	// Banner + prints a banner before it serves, and noise between its frames and on stderr.
+	Banner = "banner"
+	// ExitAtOnce exits before it reads anything. Arguments: its status (3), its last words on stderr ("no licence found").
+	ExitAtOnce = "exit-at-once"
+	// NeverAnswerInitialize reads and never writes. It ends when its stdin does.
+	NeverAnswerInitialize = "never-answer-initialize"
+	// Stubborn + ignores the end of its stdin, SIGTERM and SIGINT: only SIGKILL ends it.
+	Stubborn = "stubborn"
+	// StopsReading does the handshake and the lists, then never reads again.
+	StopsReading = "stops-reading"
+	// NeverAnswerCall + answers everything but tools/call.
+	NeverAnswerCall = "never-answer-call"
+	// DieInCall + exits with status 7 in a call of the tools die, die_idempotent, die_read_only and
+	// die_half (which writes half an answer first). Argument: a file, to which each call appends a line
+	// before; only the call that finds it empty dies then, and the others answer how often they ran.
+	DieInCall = "die-in-call"
+	// Pages + lists its tools tool_0, tool_1, … in pages. Arguments: how many tools (25), how many on a page (10).
+	Pages = "pages"
+	// PagesLoop + gives every page the same cursor.
+	PagesLoop = "pages-loop"
+	// PagesEndless + gives every page a new cursor, for ever.
+	PagesEndless = "pages-endless"
+	// NoTools offers no tools capability and answers tools/list with -32601.
+	NoTools = "no-tools"
+	// BadSchema serves six tools, tool_1 to tool_6; the schema of tool_4 is {"type":"string"}.
+	BadSchema = "bad-schema"
+	// BadDescription serves six tools, tool_1 to tool_6; the description of tool_4 is the number 5.
+	BadDescription = "bad-description"
+	// BadTools serves tool_1 to tool_3 between entries that are no usable tools, and tool_1 twice.
+	BadTools = "bad-tools"
+	// Exact + serves results that any decoding would change; see results.go.
+	Exact = "exact"
+	// Results + serves one tool for each kind of result; see results.go.
+	Results = "results"
+	// IDLast + writes every answer's id behind its result.
+	IDLast = "id-last"
+	// Schemas serves a tool for each schema of schemas.go; each answers its arguments' exact bytes as text.
+	Schemas = "schemas"
+	// Names serves a tool for each of [ToolNames]; each answers its own name as text.
+	Names = "names"
+	// Modern + speaks 2026-07-28 only: it refuses initialize, answers server/discover, and wants _meta in each
+	// request. With the argument "exit" it ends after it has refused initialize.
+	Modern = "modern"
+	// NoPing + answers ping with -32601.
+	NoPing = "no-ping"
+)
+
+// modes are the servers, by name.
+var modes = map[string]func(args []string) error{ // :: mode -> what its process does
+	OK:                    plain,
+	Banner:                banner,
+	ExitAtOnce:            exitAtOnce,
+	NeverAnswerInitialize: neverAnswerInitialize,
+	Stubborn:              stubborn,
+	StopsReading:          stopsReading,
+	NeverAnswerCall:       neverAnswerCall,
+	DieInCall:             dieInCall,
+	Pages:                 pages,
+	PagesLoop:             pagesLoop,
+	PagesEndless:          pagesEndless,
+	NoTools:               noTools,
+	BadSchema:             badSchema,
+	BadDescription:        badDescription,
+	BadTools:              badTools,
+	Exact:                 exact,
+	Results:               results,
+	IDLast:                idLast,
+	Schemas:               schemas,
+	Names:                 names,
+	Modern:                modern,
+	NoPing:                noPing,
+}

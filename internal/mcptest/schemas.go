@@ -1,0 +1,50 @@
+package mcptest
+
+import (
+	"context"
+	"os"
+)
+
+// A SchemaTool is a tool of mode [Schemas].
+type SchemaTool struct {
+	Name   string
+	Schema string // its inputSchema; "" when there is none
+	About  string
+}
+
+// SchemaTools are the tools of mode [Schemas], in their order. Each answers the
+// exact bytes of its arguments as text.
+var SchemaTools = []SchemaTool{
+	{"s1_ref_property", `{"type":"object","properties":{"from":{"type":"string"},"to":{"$ref":"#/properties/from"}}}`, "A reference to another property."},
+	{"s2_definitions", `{"$schema":"http://json-schema.org/draft-07/schema#","type":"object","properties":{"zone":{"$ref":"#/definitions/Z"}},"required":["zone"],"definitions":{"Z":{"type":"string","enum":["utc","local"]}}}`, "Definitions of draft-07."},
+	{"s3_recursive", `{"type":"object","properties":{"root":{"$ref":"#/$defs/node"}},"required":["root"],"$defs":{"node":{"type":"object","properties":{"name":{"type":"string"},"children":{"type":"array","items":{"$ref":"#/$defs/node"}}},"required":["name"]}}}`, "A node that holds a list of itself."},
+	{"s3_recursive_root", `{"type":"object","properties":{"name":{"type":"string"},"children":{"type":"array","items":{"$ref":"#"}}},"required":["name"]}`, "A schema that holds a list of itself."},
+	{"s4_enum", `{"type":"object","properties":{"mode":{"type":"string","enum":["fast","slow"]}}}`, "An enumeration."},
+	{"s5_tuple", `{"$schema":"http://json-schema.org/draft-07/schema#","type":"object","properties":{"pair":{"type":"array","items":[{"type":"number"},{"type":"string"}]}}}`, "A tuple as older drafts spell it."},
+	{"s6_anything", `{"type":"object","properties":{"x":true,"a":{"type":"array","items":true},"b":{"type":"array","items":{}},"c":{"type":"array"}}}`, "Schemas that accept anything."},
+	{"s7_property_names", `{"type":"object","properties":{"__top":{"type":"string"},"_id":{"type":"string"},"$filter":{"type":"string"},"a-b":{"type":"string"},"x.y":{"type":"string"},"@type":{"type":"string"},"from":{"type":"string"},"größe":{"type":"string"},"名前":{"type":"string"}}}`, "Property names of all sorts."},
+	{"s8_optional_integer", `{"type":"object","properties":{"limit":{"type":"integer"},"query":{"type":"string"}},"required":["query"]}`, "An optional integer, for which callers send null."},
+	{"s9_additional", `{"type":"object","properties":{"known":{"type":"string"}},"additionalProperties":true}`, "Additional properties beside declared ones."},
+	{"s10_open", `{"type":"object","additionalProperties":true}`, "An open object and nothing else."},
+	{"s11_empty", `{"type":"object"}`, "No arguments."},
+	{"s11_none", ``, "No schema at all."},
+	{"s11_null", `null`, "A schema that is null."},
+	{"s13_undeclared_required", `{"type":"object","properties":{"a":{"type":"string"}},"required":["a","b"]}`, "A required property that is not declared."},
+	{"s14_default", `{"type":"object","properties":{"size":{"type":"integer","default":10},"unit":{"type":"string","default":"px"}}}`, "Defaults, which nobody may inject."},
+	{"s15_nullable", `{"type":"object","properties":{"note":{"type":"string","nullable":true}}}`, "A nullable property as OpenAPI 3.0 spells it."},
+	{"s15_exclusive", `{"$schema":"http://json-schema.org/draft-04/schema#","type":"object","properties":{"n":{"type":"number","minimum":0,"exclusiveMinimum":true,"maximum":10,"exclusiveMaximum":false}}}`, "Bounds as draft-04 spells them."},
+	{"s16_ref_siblings", `{"type":"object","properties":{"id":{"$ref":"#/$defs/id","description":"Of the order.","default":"o-1","minLength":3}},"$defs":{"id":{"type":"string","description":"An id.","maxLength":8}}}`, "A reference with siblings, which join it."},
+	{"s16_ref_siblings_draft7", `{"$schema":"http://json-schema.org/draft-07/schema#","type":"object","properties":{"id":{"$ref":"#/definitions/id","description":"Of the order.","minLength":3}},"definitions":{"id":{"type":"string","maxLength":8}}}`, "A reference with siblings, which draft-07 ignores."},
+}
+
+func schemas([]string) error {
+	var tools []*tool
+	for _, st := range SchemaTools {
+		d := `{"name":` + quote(st.Name) + `,"description":` + quote(st.About)
+		if st.Schema != "" {
+			d += `,"inputSchema":` + st.Schema
+		}
+		tools = append(tools, &tool{st.Name, d + `}`, func(_ context.Context, c *call) (string, error) { return text(string(c.Args)), nil }})
+	}
+	return newServer(tools...).serve(os.Stdin)
+}
