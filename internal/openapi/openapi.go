@@ -1,0 +1,107 @@
+// Package openapi turns tools into OpenAPI 3.1 documents, and their schemas into
+// checks.
+//
+// It has two doors. [Schemas] compiles a tool once, when its server lists it: the
+// original schemas become checkers of arguments and results, the normalized ones
+// wait, rendered, for the documents. [Documents] joins what is rendered into one
+// document for all tools of a view, or for one handle, and keeps it until the
+// view changes. Nothing here speaks HTTP: a [Document] is bytes with an entity
+// tag and a media type.
+package openapi
+
+import (
+	"cmp"
+	"crypto/sha256"
+	"encoding/base64"
+	"sync"
+
+	"mcpbridge/internal/bridge"
+)
+
+// Options are the settings of documents. The zero value is useful.
+type Options struct {
+	Title       string // of the document of all tools; "MCP Bridge" if empty
+	Version     string // of the documents; "0.0.0" if empty
+	Description string // of the document of all tools; a short text of ours if empty
+
+	// DescriptionChars is what a description is cut to, in characters; 4096 if zero.
+	DescriptionChars int
+}
+
+// Documents makes and keeps OpenAPI documents. It is safe for concurrent use.
+type Documents struct {
+	o     Options
+	cache cache
+}
+
+// New returns documents with these options.
+func New(o Options) *Documents {
+	o.Title = cmp.Or(o.Title, "MCP Bridge")
+	o.Version = cmp.Or(o.Version, "0.0.0")
+	o.Description = cmp.Or(o.Description, wholeDescription)
+	o.DescriptionChars = cmp.Or(o.DescriptionChars, 4096)
+	return &Documents{o: o}
+}
+
+// Whole returns the document of all tools of a view of the catalogue. Its paths
+// start with /tools/ and its server is the directory that it is served from.
+func (d *Documents) Whole(view *bridge.Snapshot) *Document {
+	return d.cache.get(viewKey("", view.Servers), view.Servers, func() []byte { return d.o.whole(view.Servers) })
+}
+
+// Handle returns the document of one server of the view, or nil if the view has
+// no such server. Its paths are the tools' names alone: it is to be served from
+// the server's own directory, /tools/{handle}/.
+func (d *Documents) Handle(view *bridge.Snapshot, handle string) *Document {
+	s := view.Server(handle)
+	if s == nil {
+		return nil
+	}
+	servers := []*bridge.Server{s}
+	return d.cache.get(viewKey("handle", servers), servers, func() []byte { return d.o.handle(s) })
+}
+
+// Prepare makes the documents of a view ahead of the first request: the one of
+// all tools, and each server's. It is to be called whenever the catalogue changes.
+func (d *Documents) Prepare(view *bridge.Snapshot) {
+	d.Whole(view).JSON()
+	for _, s := range view.Servers {
+		d.Handle(view, s.Handle).JSON()
+	}
+}
+
+// A Document is one OpenAPI document. Each encoding is made when it is first
+// asked for, once, whoever asks.
+type Document struct {
+	json func() Encoded
+	yaml func() Encoded
+}
+
+// Encoded is a document in one encoding. The bytes must not be changed.
+type Encoded struct {
+	Body        []byte
+	ETag        string // strong, with its quotes; equal bytes have equal tags
+	ContentType string
+}
+
+// JSON returns the document as JSON.
+func (d *Document) JSON() Encoded { return d.json() }
+
+// YAML returns the document as YAML.
+func (d *Document) YAML() Encoded { return d.yaml() }
+
+func newDocument(render func() []byte) *Document {
+	d := &Document{}
+	d.json = sync.OnceValue(func() Encoded { return encoded(render(), "application/json") })
+	d.yaml = sync.OnceValue(func() Encoded { return encoded(toYAML(d.json().Body), "application/yaml") })
+	return d
+}
+
+func encoded(body []byte, contentType string) Encoded {
+	sum := sha256.Sum256(body)
+	return Encoded{
+		Body:        body,
+		ETag:        `"` + base64.RawURLEncoding.EncodeToString(sum[:16]) + `"`,
+		ContentType: contentType,
+	}
+}

@@ -1,0 +1,4 @@
+package openapi
+
+// toYAML returns the JSON document as YAML, of which JSON is a part.
+func toYAML(doc []byte) []byte { return doc }
