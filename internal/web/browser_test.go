@@ -95,6 +95,18 @@ func wantClean(t *testing.T, r *webtest.Report) {
 	}
 }
 
+// shown has the answers that a tool may give, and how the page must show them:
+// laid out, and otherwise as they came; no digit changes, no order of keys, nothing
+// inside strings. What is not JSON stays as it is.
+var shown = []struct{ name, answer, want string }{
+	{"text", `{"message": "grüße", "n": 9007199254740993}`, "{\n  \"message\": \"grüße\",\n  \"n\": 9007199254740993\n}"},
+	{"numbers", `[1.10,1e400,-0,12345678901234567890]`, "[\n  1.10,\n  1e400,\n  -0,\n  12345678901234567890\n]"},
+	{"strings", `{"b":"{[,: \"\\","a":"\u00e9 \n"}`, "{\n  \"b\": \"{[,: \\\"\\\\\",\n  \"a\": \"\\u00e9 \\n\"\n}"},
+	{"empty", ` { "a" : [ ] , "1" : { } , "b" : [ [ null ] ] } `, "{\n  \"a\": [],\n  \"1\": {},\n  \"b\": [\n    [\n      null\n    ]\n  ]\n}"},
+	{"scalar", `true`, "true"},
+	{"broken", `{"a":`, "can't parse JSON.  Raw result:\n\n{\"a\":"},
+}
+
 func TestDocsInBrowser(t *testing.T) {
 	tests := []struct {
 		name, prefix, page string
@@ -103,16 +115,18 @@ func TestDocsInBrowser(t *testing.T) {
 	}{
 		{name: "whole", page: "/docs", title: "All tools", call: "/echo"},
 		{name: "handle", page: "/tools/a%2Fb%3Cx%3E/docs", title: "a/b<x>", call: "/tools/a%2Fb%3Cx%3E/echo", dark: true},
-		{name: "behind a proxy", prefix: "/mcp", page: "/mcp/docs", title: "All tools", call: "/mcp/echo"},
-		{name: "handle behind a proxy", prefix: "/mcp", page: "/mcp/tools/files/docs", title: "files", call: "/mcp/tools/files/echo"},
+		{name: "behind a proxy", prefix: "/mcp", page: "/mcp/tools/files/docs", title: "files", call: "/mcp/tools/files/echo"},
+	}
+	var calls []webtest.Call
+	for _, s := range shown {
+		calls = append(calls, webtest.Call{Operation: "echo__say", Body: &s.answer})
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
 			srv := serveDocs(t, test.prefix)
 			r := webtest.Swagger(t, webtest.Options{
 				URL:        srv.URL + test.page,
-				Operation:  "echo__say",
-				Body:       new(`{"message": "grüße", "n": 9007199254740993}`),
+				Calls:      calls,
 				Authorize:  "top secret",
 				Dark:       test.dark,
 				Screenshot: filepath.Join(t.ArtifactDir(), "page.png"),
@@ -127,31 +141,38 @@ func TestDocsInBrowser(t *testing.T) {
 			if diff := cmp.Diff([]string{"echo__say", "other__picture"}, r.Operations); diff != "" {
 				t.Errorf("operations (-want +got):\n%s", diff)
 			}
-			x := r.Executed
-			if x.Method != http.MethodPost || x.URL != srv.URL+test.call || x.Status != http.StatusOK {
-				t.Errorf("executed %s %s = %d, want POST %s = 200", x.Method, x.URL, x.Status, test.call)
+			for i, x := range r.Answers {
+				if x.Method != http.MethodPost || x.URL != srv.URL+test.call || x.Status != http.StatusOK {
+					t.Errorf("%s: %s %s = %d, want POST %s = 200", shown[i].name, x.Method, x.URL, x.Status, test.call)
+				}
+				if got := x.Headers["authorization"]; got != "Bearer top secret" {
+					t.Errorf("%s: Authorization = %q", shown[i].name, got)
+				}
+				if x.Body != shown[i].answer {
+					t.Errorf("%s: sent %s, want %s", shown[i].name, x.Body, shown[i].answer)
+				}
+				if diff := cmp.Diff(shown[i].want, x.Shown); diff != "" {
+					t.Errorf("%s: shown (-want +got):\n%s", shown[i].name, diff)
+				}
 			}
-			if got := x.Headers["authorization"]; got != "Bearer top secret" {
-				t.Errorf("Authorization = %q", got)
-			}
-			if want := `{"message": "grüße", "n": 9007199254740993}`; x.Body != want {
-				t.Errorf("sent %s, want %s", x.Body, want)
-			}
-			if !strings.Contains(x.Shown, "grüße") {
-				t.Errorf("the page shows %q, want the answer", x.Shown)
+			if len(r.Answers) != len(shown) {
+				t.Errorf("%d answers to %d calls", len(r.Answers), len(shown))
 			}
 		})
 	}
 }
 
 // An image that a tool answers with is shown from a blob URL, which the page's
-// policy has to allow.
+// policy has to allow; an operation without a body sends none.
 func TestDocsShowImage(t *testing.T) {
 	srv := serveDocs(t, "")
-	r := webtest.Swagger(t, webtest.Options{URL: srv.URL + "/docs", Operation: "other__picture"})
+	r := webtest.Swagger(t, webtest.Options{URL: srv.URL + "/docs", Calls: []webtest.Call{{Operation: "other__picture"}}})
 	wantClean(t, r)
 	if !slices.ContainsFunc(r.Requests, func(q webtest.Request) bool { return strings.HasPrefix(q.URL, "blob:") }) {
-		t.Errorf("no image was drawn; the page shows %q", r.Executed.Shown)
+		t.Errorf("no image was drawn; the answer: %+v", r.Answers)
+	}
+	if body := r.Answers[0].Body; body != "" {
+		t.Errorf("sent %q, want no body", body)
 	}
 }
 

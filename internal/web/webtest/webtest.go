@@ -20,12 +20,17 @@ import (
 
 // Options say what to do on a page.
 type Options struct {
-	URL        string  `json:"url"`
-	Operation  string  `json:"operation,omitempty"` // operationId to try; "" only opens the page
-	Body       *string `json:"body,omitempty"`      // of the request; nil leaves the example that the page offers
-	Authorize  string  `json:"authorize,omitempty"` // credential for the first scheme in the dialog; "" gives none
-	Screenshot string  `json:"screenshot,omitempty"`
-	Dark       bool    `json:"-"` // the browser prefers dark pages
+	URL        string `json:"url"`
+	Calls      []Call `json:"calls,omitempty"`      // to try, one after the other; none only opens the page
+	Authorize  string `json:"authorize,omitempty"`  // credential for the first scheme in the dialog; "" gives none
+	Screenshot string `json:"screenshot,omitempty"` // path of a PNG to write; "" writes none
+	Dark       bool   `json:"-"`                    // the browser prefers dark pages
+}
+
+// A Call is one operation to try.
+type Call struct {
+	Operation string  `json:"operation"`      // its operationId
+	Body      *string `json:"body,omitempty"` // of the request; nil leaves the example that the page offers
 }
 
 // A Report is what the browser saw.
@@ -36,7 +41,7 @@ type Report struct {
 	Requests   []Request // everything that was asked for, in order
 	Foreign    []string  // addresses of another origin that were asked for
 	Faults     []string  // console errors and warnings, exceptions, failed requests, breaches of the page's policy
-	Executed   *Executed // nil without Options.Operation
+	Answers    []Answer  // one for each of Options.Calls
 }
 
 // A Request is one that the page made. Status is 0 when no answer came.
@@ -46,8 +51,8 @@ type Request struct {
 	Status int
 }
 
-// Executed is a call made by the button "Execute".
-type Executed struct {
+// An Answer is what came of a call by the button "Execute".
+type Answer struct {
 	Method  string
 	URL     string
 	Headers map[string]string // of the request, names in lower case
@@ -60,7 +65,7 @@ type Executed struct {
 // machine is most of it.
 const limit = 2 * time.Minute
 
-// Swagger opens a Swagger UI page, tries an operation as a person would, and
+// Swagger opens a Swagger UI page, tries operations as a person would, and
 // returns what the browser saw. The test fails at once if that cannot be done.
 func Swagger(t *testing.T, o Options) *Report {
 	t.Helper()
@@ -87,8 +92,9 @@ func Swagger(t *testing.T, o Options) *Report {
 	return &report
 }
 
-// node runs a script in a process group of its own, so that no browser stays when
-// the script is killed, and returns what it printed.
+// node runs a script and returns what it printed. When ctx ends, the script is
+// asked to stop, and stops its browser; the browser also ends by itself when the
+// pipe through which the script drives it closes.
 func node(ctx context.Context, script string, in []byte) ([]byte, error) {
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
@@ -96,9 +102,8 @@ func node(ctx context.Context, script string, in []byte) ([]byte, error) {
 	cmd := exec.CommandContext(ctx, "node", script)
 	cmd.Stdin = bytes.NewReader(in)
 	cmd.Stdout, cmd.Stderr = &stdout, &stderr
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
-	cmd.WaitDelay = 5 * time.Second
+	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
+	cmd.WaitDelay = 10 * time.Second
 	if err := cmd.Run(); err != nil {
 		return nil, fmt.Errorf("%s: %w\n%s", filepath.Base(script), err, stderr.Bytes())
 	}

@@ -1,12 +1,12 @@
-// Opens a Swagger UI page in headless Chromium, tries one operation on it as a
-// person would, and prints what it saw as one JSON object.
+// Opens a Swagger UI page in headless Chromium, tries operations on it as a person
+// would, and prints what it saw as one JSON object.
 //
 // It reads one JSON object from standard input:
 //
 //   chromium     path of the browser
 //   url          the page
-//   operation    operationId to try; without it the page is only opened
-//   body         text for the request body; without it the example stays
+//   calls        [{operation, body}] to try one after the other: an operationId, and the
+//                text for the request body, without which the example stays
 //   authorize    a credential to give in the dialog behind "Authorize"
 //   screenshot   path of a PNG to write at the end
 //   colorScheme  "light" (the default) or "dark"
@@ -29,7 +29,7 @@ const report = {
   requests: [], // {method, url, status}, in the order of their start; status 0: no answer
   foreign: [], // addresses of requests that went, or tried to go, to another origin
   faults: [], // console errors, exceptions, failed requests, breaches of the page's policy
-  executed: null, // {method, url, headers, body, status, shown}
+  answers: [], // {method, url, headers, body, status, shown}, one for each call
 };
 
 // Nothing but the page's host resolves, so that a fault of the page cannot reach
@@ -113,12 +113,12 @@ async function drive(page) {
   if (ask.authorize) {
     await authorize(page);
   }
-  if (ask.operation) {
-    const i = report.operations.indexOf(ask.operation);
+  for (const call of ask.calls ?? []) {
+    const i = report.operations.indexOf(call.operation);
     if (i < 0) {
-      throw new Error(`no operation ${ask.operation} on the page, but ${report.operations.join(', ')}`);
+      throw new Error(`no operation ${call.operation} on the page, but ${report.operations.join(', ')}`);
     }
-    await execute(page, blocks.nth(i));
+    report.answers.push(await execute(page, blocks.nth(i), call.body));
   }
 }
 
@@ -129,23 +129,29 @@ async function authorize(page) {
   await page.locator('.auth-container .btn-done').first().click();
 }
 
-async function execute(page, block) {
-  await block.locator('.opblock-summary-control').first().click();
-  if (ask.body !== undefined) {
-    await block.locator('textarea.body-param__text').fill(ask.body);
+async function execute(page, block, body) {
+  if (!(await block.evaluate((e) => e.classList.contains('is-open')))) {
+    await block.locator('.opblock-summary-control').first().click();
   }
-  const answer = page.waitForResponse((r) => r.request().resourceType() === 'fetch');
+  // What an earlier call left would pass for this one's answer.
+  const clear = block.locator('button.btn-clear');
+  if ((await clear.count()) > 0) {
+    await clear.click();
+  }
+  if (body !== undefined) {
+    await block.locator('textarea.body-param__text').fill(body);
+  }
+  const sent = page.waitForRequest((r) => r.resourceType() === 'fetch');
   await block.locator('button.execute').click();
-  const response = await answer;
+  const request = await sent;
   const shown = block.locator('.live-responses-table .response').first();
   await shown.waitFor();
-  const request = response.request();
-  report.executed = {
+  return {
     method: request.method(),
     url: request.url(),
     headers: await request.allHeaders(),
     body: request.postData() ?? '',
     status: Number((await shown.locator('.response-col_status').innerText()).split(/\s/)[0]),
-    shown: (await shown.locator('.highlight-code, img, .microlight').first().textContent()) ?? '',
+    shown: await shown.locator('.highlight-code pre, .microlight, img').first().textContent(),
   };
 }
