@@ -22,7 +22,8 @@ type ServerConfig struct {
 	Endpoint Endpoint    // nil only if Disabled
 	RPC      rpc.Options // the handshake's and answers' bounds, and what we call ourselves
 
-	Allow, Deny []string // globs on tool names; no Allow allows all
+	Allow, Deny []string // globs on tool names; a nil Allow allows all
+	Exclude     []string // exact tool names
 
 	Timeout, MaxTimeout time.Duration // see [bridge.Target]
 	ParseText, Strict   bool
@@ -48,11 +49,13 @@ type Catalogue struct {
 	connectors []*connector
 	snapshot   atomic.Pointer[bridge.Snapshot]
 	changes    chan struct{}
+	settled    chan struct{} // closed when no first attempt is under way
 
-	mu      sync.Mutex
-	servers map[string]*bridge.Server // :: handle -> its newest entry, guarded by mu
-	waiting map[string]bool           // :: handle whose first attempt is under way, guarded by mu
-	version uint64                    // guarded by mu
+	mu        sync.Mutex
+	servers   map[string]*bridge.Server // :: handle -> its newest entry, guarded by mu
+	waiting   map[string]bool           // :: handle whose first attempt is under way, guarded by mu
+	graceOver bool                      // guarded by mu
+	version   uint64                    // guarded by mu
 }
 
 var _ bridge.Catalogue = (*Catalogue)(nil)
@@ -64,7 +67,7 @@ func NewCatalogue(o CatalogueOptions) *Catalogue {
 	o.Lists.Timeout = cmp.Or(o.Lists.Timeout, 20*time.Second)
 	o.ReadyGrace = cmp.Or(o.ReadyGrace, 10*time.Second)
 	o.Log = cmp.Or(o.Log, slog.New(slog.DiscardHandler))
-	c := &Catalogue{opts: o, changes: make(chan struct{}, 1), servers: make(map[string]*bridge.Server), waiting: make(map[string]bool)}
+	c := &Catalogue{opts: o, changes: make(chan struct{}, 1), settled: make(chan struct{}), servers: make(map[string]*bridge.Server), waiting: make(map[string]bool)}
 	for _, s := range o.Servers {
 		entry := &bridge.Server{
 			Handle: s.Handle, Title: cmp.Or(s.Title, s.Handle), Description: s.Description,
@@ -78,8 +81,21 @@ func NewCatalogue(o CatalogueOptions) *Catalogue {
 		}
 		c.servers[s.Handle] = entry
 	}
+	if len(c.waiting) == 0 {
+		close(c.settled)
+	}
 	c.publishLocked() // nobody else knows c yet
 	return c
+}
+
+// Settle waits until every server has answered or failed its first attempt.
+func (c *Catalogue) Settle(ctx context.Context) error {
+	select {
+	case <-c.settled:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
 }
 
 // Snapshot implements [bridge.Catalogue].
@@ -103,8 +119,8 @@ func (c *Catalogue) Run(ctx context.Context) {
 func (c *Catalogue) stopWaiting() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	c.graceOver = true
 	if len(c.waiting) > 0 {
-		clear(c.waiting)
 		c.publishLocked()
 	}
 }
@@ -120,7 +136,12 @@ func (c *Catalogue) update(handle string, change func(*bridge.Server)) {
 		entry.Since = time.Now()
 	}
 	c.servers[handle] = entry
-	delete(c.waiting, handle)
+	if c.waiting[handle] {
+		delete(c.waiting, handle)
+		if len(c.waiting) == 0 {
+			close(c.settled)
+		}
+	}
 	c.publishLocked()
 }
 
@@ -131,7 +152,7 @@ func (c *Catalogue) publishLocked() {
 	for _, s := range c.servers {
 		servers = append(servers, s)
 	}
-	c.snapshot.Store(bridge.NewSnapshot(c.version, len(c.waiting) == 0, servers))
+	c.snapshot.Store(bridge.NewSnapshot(c.version, len(c.waiting) == 0 || c.graceOver, servers))
 	select {
 	case c.changes <- struct{}{}:
 	default: // whoever listens has yet to look, and will see this one too
@@ -144,6 +165,6 @@ func (s *ServerConfig) keeps() func(name string) bool {
 		return slices.ContainsFunc(globs, func(g string) bool { return matchGlob(g, name) })
 	}
 	return func(name string) bool {
-		return (len(s.Allow) == 0 || match(s.Allow, name)) && !match(s.Deny, name)
+		return (s.Allow == nil || match(s.Allow, name)) && !match(s.Deny, name) && !slices.Contains(s.Exclude, name)
 	}
 }

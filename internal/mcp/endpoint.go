@@ -36,6 +36,13 @@ type Arg struct {
 	Secret bool
 }
 
+func (a Arg) printed() string {
+	if a.Secret {
+		return "#" + digest(12, a.Text)
+	}
+	return a.Text
+}
+
 // Limits bound the calls of all endpoints of one transport. Zero fields are the defaults of the seeds' pools.
 type Limits struct {
 	StdioCalls          int // calls running on all subprocesses; zero is 20
@@ -78,16 +85,11 @@ func digest(n int, v any) string {
 }
 
 // printedCommand is the command line, then a digest of the environment and directory if there is either.
-func printedCommand(command string, args []Arg, env map[string]string, dir string) string {
+func printedCommand(command Arg, args []Arg, env map[string]string, dir string) string {
 	var b strings.Builder
-	b.WriteString(command)
+	b.WriteString(command.printed())
 	for _, a := range args {
-		b.WriteByte(' ')
-		if a.Secret {
-			b.WriteString("#" + digest(12, a.Text))
-		} else {
-			b.WriteString(a.Text)
-		}
+		b.WriteString(" " + a.printed())
 	}
 	if len(env) > 0 || dir != "" {
 		b.WriteString(" #env:" + digest(12, []any{env, dir}))
