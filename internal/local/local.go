@@ -1,0 +1,59 @@
+// Package local holds MCP servers that are written in Go and live in this
+// binary. So far there is one, the demo, which the quick start rests on and
+// which is meant to be read as an example: [Demo] makes it from a handful of
+// tools, resources and a prompt, and [ServeDemo] speaks to it over a pipe.
+//
+// To add a tool, write a function that takes a struct and returns a struct, and
+// hand it to mcp.AddTool: the schemas come from the types.
+package local
+
+import (
+	"context"
+	"io"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+)
+
+// Demo returns a new MCP server with a tool for everything that a bridge has to
+// carry: numbers, texts, pictures, progress, errors, long answers.
+func Demo() *mcp.Server {
+	s := mcp.NewServer(
+		&mcp.Implementation{Name: "demo", Title: "Demo tools", Version: "1.0.0"},
+		&mcp.ServerOptions{
+			Instructions: "Small tools that need no network and change nothing. Start with add and greet; search_notes finds texts about bridges.",
+			// No logging capability: this server has nothing to log.
+			Capabilities: &mcp.ServerCapabilities{},
+		})
+	addBasics(s)
+	addMedia(s)
+	addNotes(s)
+	return s
+}
+
+// ServeDemo serves the demo on a pair of pipes, line by line, as the stdio
+// transport wants it: nothing but frames is written to out. It returns nil when in
+// ends or ctx does, after the calls that run have been cancelled; a Read of in
+// that is under way then ends only when in does.
+func ServeDemo(ctx context.Context, in io.Reader, out io.Writer) error {
+	// The session lets running calls finish before it closes, but cancels them when
+	// its input ends. So an end of ctx is made an end of the input.
+	pr, pw := io.Pipe()
+	defer pr.Close()
+	stop := context.AfterFunc(ctx, func() { pw.Close() })
+	defer stop()
+	go func() {
+		_, err := io.Copy(pw, in)
+		pw.CloseWithError(err) // nil is the end of the input
+	}()
+	// Not under ctx: Run would report its end as an error, and wait for the calls.
+	return Demo().Run(context.WithoutCancel(ctx), &mcp.IOTransport{Reader: pr, Writer: nopCloser{out}})
+}
+
+type nopCloser struct{ io.Writer }
+
+func (nopCloser) Close() error { return nil }
+
+// pure are the annotations of a tool that only computes: it may be called again and reaches nothing outside.
+func pure() *mcp.ToolAnnotations {
+	return &mcp.ToolAnnotations{ReadOnlyHint: true, IdempotentHint: true, DestructiveHint: new(false), OpenWorldHint: new(false)}
+}
