@@ -27,8 +27,8 @@ type connector struct {
 	wake      chan struct{} // a list has changed, or there is a new client
 	changed   atomic.Bool   // a list has changed since it was last read
 
-	client *Client       // whose lists are in the entry; owned by run
-	delay  time.Duration // before the next attempt after a failure; owned by run
+	client   *Client // whose lists are in the entry; owned by run
+	failures int     // refreshes that failed in a row; owned by run
 }
 
 func newConnector(c *Catalogue, s ServerConfig) *connector {
@@ -41,7 +41,6 @@ func newConnector(c *Catalogue, s ServerConfig) *connector {
 			ParseText: s.ParseText, Strict: s.Strict,
 		},
 	}
-	k.resetDelay()
 	signal := func() {
 		select {
 		case k.wake <- struct{}{}:
@@ -56,8 +55,6 @@ func newConnector(c *Catalogue, s ServerConfig) *connector {
 	c.opts.Pool.Attach(s.Endpoint, o, func(*Client) { signal() })
 	return k
 }
-
-func (k *connector) resetDelay() { k.delay = cmp.Or(k.config.ReconnectDelay, 5*time.Second) }
 
 // run connects, reads the lists, and then waits for what makes that necessary again.
 func (k *connector) run(ctx context.Context) {
@@ -74,11 +71,9 @@ func (k *connector) wait(ctx context.Context, err error) error {
 	var died <-chan struct{}
 	switch {
 	case err != nil && !k.config.NoReconnect:
-		// Jitter: many servers that went down together are not to come back together.
-		timer := time.NewTimer(k.delay + rand.N(k.delay/4+1))
+		timer := time.NewTimer(k.backoff())
 		defer timer.Stop()
 		retry = timer.C
-		k.delay = min(2*k.delay, maxReconnectDelay)
 	case err == nil && k.client != nil:
 		died = k.client.conn.Done()
 	}
@@ -100,7 +95,25 @@ func (k *connector) wait(ctx context.Context, err error) error {
 	case <-k.wake:
 	default:
 	}
-	return k.refresh(ctx)
+	switch c := k.catalogue.opts.Pool.current(k.target.Endpoint); {
+	case c != nil && c.Connected():
+		return k.refresh(ctx)
+	case k.client != nil:
+		return k.lost()
+	default:
+		return err
+	}
+}
+
+// backoff returns how long to wait before the next attempt: twice as long after
+// each failure, with jitter, so that servers that went down together do not
+// come back together.
+func (k *connector) backoff() time.Duration {
+	d := cmp.Or(k.config.ReconnectDelay, 5*time.Second)
+	for range min(k.failures-1, 10) {
+		d = min(2*d, maxReconnectDelay)
+	}
+	return d + rand.N(d/4+1)
 }
 
 // lost notes that the client has died. A process is started again by the next
@@ -123,7 +136,7 @@ var errEnded = errors.New("the connection ended")
 func (k *connector) refresh(ctx context.Context) error {
 	client, err := k.catalogue.opts.Pool.client(ctx, k.target.Endpoint)
 	if err == nil && client == k.client && !k.changed.Load() {
-		return nil
+		return nil // it was woken by its own connecting
 	}
 	var tools []*bridge.Tool
 	var skipped []bridge.Skipped
@@ -135,11 +148,13 @@ func (k *connector) refresh(ctx context.Context) error {
 		return nil // stopping is no news of the server
 	}
 	if err != nil {
+		k.changed.Store(true)
 		k.failed(err)
+		k.failures++
 		return err
 	}
 	k.client = client
-	k.resetDelay()
+	k.failures = 0
 	k.catalogue.update(k.config.Handle, func(s *bridge.Server) {
 		peer := client.conn.Peer()
 		s.Name, s.Version, s.Protocol, s.Instructions = peer.Name, peer.Version, peer.Protocol, peer.Instructions

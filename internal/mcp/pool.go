@@ -91,6 +91,16 @@ func (p *Pool) Client(ctx context.Context, t *bridge.Target) (bridge.Client, err
 	return c, nil
 }
 
+// current returns the endpoint's client, dead or alive, or nil if there never was one.
+func (p *Pool) current(id bridge.EndpointID) *Client {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if s := p.slots[id]; s != nil {
+		return s.client
+	}
+	return nil
+}
+
 func (p *Pool) client(ctx context.Context, id bridge.EndpointID) (*Client, error) {
 	p.mu.Lock()
 	s := p.slots[id]

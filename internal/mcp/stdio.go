@@ -51,10 +51,10 @@ type stdioEndpoint struct {
 	options stdio.Options
 }
 
-func (e *stdioEndpoint) ID() bridge.EndpointID  { return e.id }
-func (e *stdioEndpoint) String() string         { return e.printed }
-func (e *stdioEndpoint) Demand() bridge.Demand  { return e.demand }
-func (e *stdioEndpoint) Process() bool          { return true }
+func (e *stdioEndpoint) ID() bridge.EndpointID { return e.id }
+func (e *stdioEndpoint) String() string        { return e.printed }
+func (e *stdioEndpoint) Demand() bridge.Demand { return e.demand }
+func (e *stdioEndpoint) Process() bool         { return true }
 
 func (e *stdioEndpoint) Connect(ctx context.Context, o rpc.Options) (rpc.Conn, error) {
 	opts := e.options

@@ -1,0 +1,207 @@
+package mcp
+
+import (
+	"context"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"mcpbridge/internal/bridge"
+	"mcpbridge/internal/mcp/rpc"
+)
+
+// states returns the state of each server and the names of its tools.
+func states(s *bridge.Snapshot) map[string]string {
+	m := map[string]string{}
+	for _, srv := range s.Servers {
+		line := string(srv.State)
+		for _, t := range srv.Tools {
+			line += " " + t.Name
+		}
+		m[srv.Handle] = line
+	}
+	return m
+}
+
+func hang(ctx context.Context) error { <-ctx.Done(); return ctx.Err() }
+
+func refuse(msg string) func(context.Context) error {
+	return func(context.Context) error { return &rpc.Failure{Reason: rpc.Start, Msg: msg} }
+}
+
+// Servers that are down or silent take nothing from the others.
+func TestServersAreIsolated(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := startCatalogue(t,
+			&fakeServer{name: "a", do: tools(`{"name":"one"},{"name":"two"}`)},
+			&fakeServer{name: "b"},
+			&fakeServer{name: "down", connect: refuse("no such command")},
+			&fakeServer{name: "locked", connect: func(context.Context) error { return &rpc.Failure{Reason: rpc.Auth, Msg: "it answered 401"} }},
+			&fakeServer{name: "silent", connect: hang},
+		)
+		synctest.Wait()
+		s := c.Snapshot(bridge.Caller{})
+		want := map[string]string{"a": "ready one two", "b": "ready", "down": "failed", "locked": "needs-auth", "silent": "connecting"}
+		if diff := cmp.Diff(want, states(s)); diff != "" {
+			t.Errorf("states (-want +got):\n%s", diff)
+		}
+		if got := s.Server("down").LastError; !strings.Contains(got, "no such command") {
+			t.Errorf("last error = %q, want the cause", got)
+		}
+		if s.Ready {
+			t.Error("ready although one server has neither answered nor failed")
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		if err := c.Settle(ctx); err == nil {
+			t.Error("settled although one server has neither answered nor failed")
+		}
+		if !c.Snapshot(bridge.Caller{}).Ready {
+			t.Error("not ready after the grace")
+		}
+	})
+}
+
+// A server that is down at the start appears without a restart, and is asked less and less often until then.
+func TestReconnect(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var up atomic.Bool
+		s := &fakeServer{name: "s", do: tools(`{"name":"one"}`), connect: func(context.Context) error {
+			if up.Load() {
+				return nil
+			}
+			return &rpc.Failure{Reason: rpc.Start, Msg: "down"}
+		}}
+		c := startCatalogue(t, s)
+		time.Sleep(4*time.Second + 8*time.Second + 16*time.Second + 8*time.Second) // delays and their jitter
+		if got := s.connects.Load(); got != 4 {
+			t.Errorf("connects = %d, want the first and three more", got)
+		}
+		up.Store(true)
+		time.Sleep(time.Minute)
+		if got := states(c.Snapshot(bridge.Caller{}))["s"]; got != "ready one" {
+			t.Errorf("state = %q, want ready", got)
+		}
+	})
+}
+
+func TestConnectionEnds(t *testing.T) {
+	for _, process := range []bool{true, false} {
+		synctest.Test(t, func(t *testing.T) {
+			s := &fakeServer{name: "s", process: process, do: tools(`{"name":"one"}`)}
+			c := startCatalogue(t, s)
+			time.Sleep(time.Second)
+			s.last().Close()
+			synctest.Wait()
+			if got := states(c.Snapshot(bridge.Caller{}))["s"]; got != "idle one" {
+				t.Errorf("process %v: state = %q, want idle with its tools", process, got)
+			}
+			time.Sleep(time.Minute)
+			want, state := int32(1), "idle one" // a process waits for the next call
+			if !process {
+				want, state = 2, "ready one"
+			}
+			if got := s.connects.Load(); got != want {
+				t.Errorf("process %v: connects = %d, want %d", process, got, want)
+			}
+			if got := states(c.Snapshot(bridge.Caller{}))["s"]; got != state {
+				t.Errorf("process %v: state = %q, want %q", process, got, state)
+			}
+		})
+	}
+}
+
+// A call that connects an idle server makes its entry ready again.
+func TestCallWakesIdleServer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &fakeServer{name: "s", process: true, do: tools(`{"name":"one"}`)}
+		c := startCatalogue(t, s)
+		time.Sleep(time.Second)
+		s.last().Close()
+		synctest.Wait()
+		target := c.Snapshot(bridge.Caller{}).Server("s").Tool("one").Target
+		if _, err := c.opts.Pool.Client(t.Context(), target); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Second)
+		if got := states(c.Snapshot(bridge.Caller{}))["s"]; got != "ready one" {
+			t.Errorf("state = %q, want ready", got)
+		}
+	})
+}
+
+func TestListChanged(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var lists atomic.Int32
+		s := &fakeServer{name: "s"}
+		s.do = func(context.Context, *rpc.Request) (string, error) {
+			if lists.Add(1) == 1 {
+				return `{"tools":[{"name":"one"}]}`, nil
+			}
+			return `{"tools":[{"name":"one"},{"name":"two"}]}`, nil
+		}
+		c := startCatalogue(t, s)
+		synctest.Wait()
+		before := c.Snapshot(bridge.Caller{})
+		for range 50 {
+			s.changed()
+		}
+		time.Sleep(time.Second)
+		if got := states(c.Snapshot(bridge.Caller{}))["s"]; got != "ready one two" {
+			t.Errorf("state = %q, want both tools", got)
+		}
+		if got := lists.Load(); got > 3 {
+			t.Errorf("a burst of 50 changes made %d lists", got-1)
+		}
+		if got := states(before)["s"]; got != "ready one" {
+			t.Errorf("the old snapshot changed to %q", got)
+		}
+	})
+}
+
+// A refresh that fails keeps the last good list.
+func TestFailedRefresh(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &fakeServer{name: "s"}
+		var broken atomic.Bool
+		s.do = func(context.Context, *rpc.Request) (string, error) {
+			if broken.Load() {
+				return "", &rpc.Error{Code: -32603, Message: "out of cheese"}
+			}
+			return `{"tools":[{"name":"one"}]}`, nil
+		}
+		c := startCatalogue(t, s)
+		synctest.Wait()
+		broken.Store(true)
+		s.changed()
+		time.Sleep(time.Second)
+		srv := c.Snapshot(bridge.Caller{}).Server("s")
+		if srv.State != bridge.Degraded || len(srv.Tools) != 1 || !strings.Contains(srv.LastError, "out of cheese") {
+			t.Errorf("state %q, %d tools, last error %q; want degraded, the old tool, the cause", srv.State, len(srv.Tools), srv.LastError)
+		}
+		broken.Store(false)
+		time.Sleep(time.Minute)
+		if srv := c.Snapshot(bridge.Caller{}).Server("s"); srv.State != bridge.Ready || srv.LastError != "" {
+			t.Errorf("state %q, last error %q; want ready again", srv.State, srv.LastError)
+		}
+	})
+}
+
+func TestDisabledServers(t *testing.T) {
+	c := NewCatalogue(CatalogueOptions{
+		Pool: NewPool(PoolOptions{Circuit: noCircuit{}}), Compiler: anySchema{},
+		Servers: []ServerConfig{{Handle: "off", Disabled: true}},
+	})
+	s := c.Snapshot(bridge.Caller{})
+	if !s.Ready || s.Server("off").State != bridge.Disabled {
+		t.Errorf("ready %v, states %v; want ready at once, off disabled", s.Ready, states(s))
+	}
+	if err := c.Settle(t.Context()); err != nil {
+		t.Error(err)
+	}
+	c.Run(t.Context()) // has nothing to wait for
+}
