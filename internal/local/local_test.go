@@ -1,6 +1,7 @@
 package local
 
 import (
+	"bufio"
 	"bytes"
 	"context"
 	"encoding/json"
@@ -260,32 +261,38 @@ const hello = `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocol
 
 func TestServeDemoWritesFramesOnly(t *testing.T) {
 	mcptest.NoLeaks(t)
-	in := hello + `{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"greet","arguments":{"name":"<Ada>"}}}` + "\n"
-	var out bytes.Buffer
-	pr, pw := io.Pipe()
+	inr, inw := io.Pipe()
+	outr, outw := io.Pipe()
 	done := make(chan error, 1)
-	go func() { done <- ServeDemo(t.Context(), pr, &out) }()
-	for line := range strings.Lines(in) {
-		if _, err := io.WriteString(pw, line); err != nil {
+	go func() {
+		err := ServeDemo(t.Context(), inr, outw)
+		outw.Close()
+		done <- err
+	}()
+	out := bufio.NewReader(outr)
+	for i, in := range []string{hello, `{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"greet","arguments":{"name":"<Ada>"}}}` + "\n"} {
+		if _, err := io.WriteString(inw, in); err != nil {
 			t.Fatal(err)
 		}
-	}
-	pw.Close()
-	if err := <-done; err != nil {
-		t.Errorf("ServeDemo = %v at the end of its input, want nil", err)
-	}
-	lines := strings.Split(strings.TrimSuffix(out.String(), "\n"), "\n")
-	if len(lines) != 2 {
-		t.Fatalf("%d lines were written, want 2:\n%s", len(lines), out.String())
-	}
-	for i, l := range lines {
+		line, err := out.ReadString('\n')
+		if err != nil {
+			t.Fatal(err)
+		}
 		var f struct {
 			JSONRPC string
 			ID      int
+			Result  json.RawMessage
 		}
-		if err := json.Unmarshal([]byte(l), &f); err != nil || f.JSONRPC != "2.0" || f.ID != i+1 {
-			t.Errorf("line %d is no answer to %d: %s", i, i+1, l)
+		if err := json.Unmarshal([]byte(line), &f); err != nil || f.JSONRPC != "2.0" || f.ID != i+1 || f.Result == nil {
+			t.Errorf("line %d is no answer to %d: %s", i, i+1, line)
 		}
+	}
+	inw.Close()
+	if rest, err := io.ReadAll(out); err != nil || len(rest) > 0 {
+		t.Errorf("after its last answer it wrote %q (%v)", rest, err)
+	}
+	if err := <-done; err != nil {
+		t.Errorf("ServeDemo = %v at the end of its input, want nil", err)
 	}
 }
 
