@@ -88,7 +88,7 @@ func jsonError(data []byte, err error) error {
 		msg = "the file ends in the middle of something"
 		line = 1 + bytes.Count(bytes.TrimRight(data, "\r\n\t "), []byte("\n"))
 	case strings.HasPrefix(msg, "invalid literal"):
-		msg = "neither a string, a number, true, false nor null of JSON"
+		msg = "no string, number, true, false or null of JSON; keys need quotes, too"
 	}
 	return syntaxErrorf(line, "not JSON (the file starts with a brace): %s", msg)
 }

@@ -2,6 +2,7 @@ package config_test
 
 import (
 	"errors"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -58,4 +59,10 @@ func TestMistakes(t *testing.T) {
 			}
 		})
 	}
+}
+
+// read decodes text as a file in /etc/mcp, without an environment.
+func read(t *testing.T, text string) (*config.Config, []config.Problem, error) {
+	t.Helper()
+	return config.Read(strings.NewReader(text), "/etc/mcp/bridge.yaml", noEnv)
 }

@@ -17,10 +17,11 @@ func parseYAML(data []byte) (*node, error) {
 	dec := yaml.NewDecoder(bytes.NewReader(data))
 	var doc yaml.Node
 	err := dec.Decode(&doc)
-	if errors.Is(err, io.EOF) || err == nil && emptyDocument(&doc) {
+	switch {
+	case len(bytes.TrimSpace(data)) == 0, errors.Is(err, io.EOF), err == nil && emptyDocument(&doc):
+		// Not a file without servers: an editor may be about to write it.
 		return nil, syntaxErrorf(1, "the file is empty; write {} if nothing is meant")
-	}
-	if err != nil {
+	case err != nil:
 		return nil, yamlError(data, err)
 	}
 	var second yaml.Node
@@ -48,7 +49,8 @@ var (
 )
 
 // yamlError makes the parser's error one of ours, and mends its line: the parser
-// counts from zero in some messages, and leaves out the first line in all.
+// counts from zero in some messages, and leaves out the first line in all. In
+// those messages the line may be that where the broken mapping or list starts.
 func yamlError(data []byte, err error) error {
 	msg := strings.TrimPrefix(err.Error(), "yaml: ")
 	line := 1
@@ -57,6 +59,7 @@ func yamlError(data []byte, err error) error {
 		msg = msg[len(m[0]):]
 		if strings.HasPrefix(msg, "did not find expected") {
 			line++
+			msg += ", here or further down"
 		}
 	}
 	if m := yamlAnchor.FindStringSubmatch(msg); m != nil {
