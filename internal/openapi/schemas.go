@@ -2,10 +2,22 @@ package openapi
 
 import (
 	"errors"
+	"fmt"
 	"log/slog"
+	"strings"
+
+	"github.com/santhosh-tekuri/jsonschema/v6"
 
 	"mcpbridge/internal/bridge"
 	"mcpbridge/internal/raw"
+)
+
+// What a schema may be, for a document to hold it and for the validator to
+// compile it in bounded time. Every library that reads documents has limits too,
+// often lower ones: one tool's schema must not cost the others theirs.
+const (
+	maxSchemaBytes   = 1 << 20
+	maxSchemaNesting = 400
 )
 
 // Schemas compiles tools. It is safe for concurrent use.
@@ -15,7 +27,8 @@ type Schemas struct {
 
 var _ bridge.Compiler = (*Schemas)(nil)
 
-// NewSchemas returns a compiler that logs to log what it cannot check; nil is no log.
+// NewSchemas returns a compiler. What it and its checkers have to leave unchecked
+// goes to the log, which may be nil.
 func NewSchemas(log *slog.Logger) *Schemas {
 	if log == nil {
 		log = slog.New(slog.DiscardHandler)
@@ -23,16 +36,12 @@ func NewSchemas(log *slog.Logger) *Schemas {
 	return &Schemas{log: log}
 }
 
-// publication is what documents show of a tool's schemas, rendered.
-type publication struct {
-	input      []byte // the request body's schema; nil if the tool takes no arguments
-	required   bool   // a call without a body is refused
-	output     []byte // the answer's schema
-	components []byte // members of #/components/schemas that the two refer to
-}
-
-// Compile implements [bridge.Compiler]. A tool whose arguments are not described
-// as an object cannot be called with one, and is an error.
+// Compile implements [bridge.Compiler]. The error says why the tool cannot be
+// offered: its schema is none, or is too big for a document, or its arguments are
+// not described as an object, so that it could not be called with one.
+//
+// A schema that cannot be compiled is published all the same; t.Unchecked then
+// says why nothing is checked.
 func (s *Schemas) Compile(t *bridge.Tool) error {
 	if raw.IsNull(t.Input) {
 		t.Input = []byte(`{"type":"object"}`)
@@ -40,24 +49,112 @@ func (s *Schemas) Compile(t *bridge.Tool) error {
 	if raw.IsNull(t.Output) {
 		t.Output = nil
 	}
-	if raw.KindOf(t.Input) != raw.Object || raw.GetString(t.Input, "type") != "object" && raw.KindOf(raw.Get(t.Input, "properties")) != raw.Object {
+	in, err := s.read(t.Input, t)
+	if err != nil {
+		return fmt.Errorf("its input schema %w", err)
+	}
+	p := &publication{output: contentSchema}
+	e := newEmbedder(componentPrefix(t.Handle, t.Name))
+	root := e.embed(in.source, "input")
+	if !describesObject(root) {
 		return errors.New("its input schema describes no object: at its top is neither type object nor properties")
 	}
-	t.Published = publish(t)
+	if takesArguments(root) {
+		p.input = bytesOf(root)
+		p.required = in.requires(root)
+	}
+	t.Arguments, t.Result, t.Unchecked = nil, nil, ""
+	switch {
+	case in.schema == nil:
+		t.Unchecked = "the arguments are not checked: " + in.why.Error()
+	case !open(in.source.root):
+		t.Arguments = in.checker(s.log, "The arguments do not fit the tool's schema")
+	}
+	if t.Output != nil {
+		out, err := s.read(t.Output, t)
+		if err != nil {
+			return fmt.Errorf("its output schema %w", err)
+		}
+		if root := e.embed(out.source, "output"); root.is(raw.Object) {
+			p.output = bytesOf(root)
+		}
+		switch {
+		case out.schema == nil:
+			t.Unchecked = strings.TrimPrefix(t.Unchecked+"; results are not checked: "+out.why.Error(), "; ")
+		case !open(out.source.root):
+			t.Result = out.checker(s.log, "The result does not fit the tool's output schema")
+		}
+	}
+	p.components = e.out.b
+	t.Published = p
 	return nil
 }
 
-func published(t *bridge.Tool) *publication {
-	if p, ok := t.Published.(*publication); ok {
-		return p
-	}
-	return publish(t)
+// A reading is a schema as it was understood.
+type reading struct {
+	source *source
+	schema *jsonschema.Schema // nil if it does not compile
+	why    error              // it does not
+	bytes  []byte
+	label  string
 }
 
-func publish(t *bridge.Tool) *publication {
-	p := &publication{input: t.Input, output: contentSchema}
-	if t.Output != nil {
-		p.output = t.Output
+// read parses a schema and compiles it, within bounds.
+func (s *Schemas) read(b []byte, t *bridge.Tool) (*reading, error) {
+	if len(b) > maxSchemaBytes {
+		return nil, fmt.Errorf("is larger than %d bytes", maxSchemaBytes)
 	}
-	return p
+	root, err := parse(b)
+	switch {
+	case errors.Is(err, errTooDeep):
+		return nil, fmt.Errorf("is nested more than %d levels deep", maxSchemaNesting)
+	case err != nil:
+		return nil, fmt.Errorf("is not JSON: %w", err)
+	}
+	r := &reading{bytes: b, label: t.Handle + "/" + t.Name}
+	// Most say no draft; what is no schema of the latest one is often one of an older.
+	drafts := []int{2020, 7, 4}
+	if d := draftOf(root.get("$schema").text()); d != 0 {
+		drafts = []int{d}
+	}
+	for _, d := range drafts {
+		src := newSource(root, d)
+		schema, err := compile(src, nil, s.log)
+		if err == nil {
+			r.source, r.schema, r.why = src, schema, nil
+			break
+		}
+		if r.source == nil {
+			r.source, r.why = src, err
+		}
+	}
+	return r, nil
+}
+
+// requires reports whether a call without arguments is refused.
+func (r *reading) requires(root *node) bool {
+	if r.schema == nil {
+		required := root.get("required")
+		return required != nil && len(required.elems) > 0
+	}
+	_, err := r.checker(slog.New(slog.DiscardHandler), "").Check([]byte("{}"))
+	return err != nil
+}
+
+func (r *reading) checker(log *slog.Logger, fault string) *checker {
+	cells, height := r.source.expanded()
+	draft, b := r.source.draft, r.bytes // not the source: it is several times as big
+	return &checker{
+		plain:  r.schema,
+		nodes:  len(r.source.base),
+		meters: r.source.recursive() || tooBig(r.source.root, cells, height),
+		fault:  fault, log: log, label: r.label,
+		compile: func(m *meter) (*jsonschema.Schema, error) {
+			root, err := parse(b)
+			if err != nil {
+				return nil, err
+			}
+			return compile(newSource(root, draft), m, log)
+		},
+	}
 }

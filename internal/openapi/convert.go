@@ -1,0 +1,216 @@
+package openapi
+
+import (
+	"slices"
+	"strconv"
+
+	"mcpbridge/internal/raw"
+)
+
+// keywords returns the members of a schema as they are in a document: identifiers
+// and definitions go, what its dialect says otherwise than 2020-12 is said anew,
+// and what its dialect does not know, or no dialect could read, is left out.
+func (e *embedder) keywords(n *node, strict bool) []member {
+	out := make([]member, 0, len(n.members))
+	for _, m := range n.members {
+		k, known := keywords[m.key]
+		switch {
+		case !known:
+			if m.key == "id" && e.s.draft == 4 || !readable(m.val) {
+				continue
+			}
+			out = append(out, m)
+		case k.shape == structure || !k.knows(e.s.draft) || !k.shape.fits(m.val):
+		default:
+			out = e.keyword(out, n, m, k.shape, strict)
+		}
+	}
+	return out
+}
+
+func (e *embedder) keyword(out []member, n *node, m member, s shape, strict bool) []member {
+	switch m.key {
+	case "type":
+		if v := typesOf(m.val, n.get("nullable").isTrue()); v != nil {
+			out = append(out, member{"type", v})
+		}
+	case "title", "description":
+		if m.val.text() != "" {
+			out = append(out, m)
+		}
+	case "items":
+		switch {
+		case !m.val.is(raw.Array):
+			out = append(out, member{"items", e.schema(m.val, strict)})
+		case len(m.val.elems) > 0:
+			out = append(out, member{"prefixItems", e.list(m.val, strict)})
+		}
+	case "additionalItems":
+		if n.get("items").is(raw.Array) {
+			out = append(out, member{"items", e.schema(m.val, strict)})
+		}
+	case "dependencies":
+		out = e.dependencies(out, n, m.val, strict)
+	case "minimum", "maximum":
+		if !n.get(exclusive(m.key)).isTrue() && readable(m.val) {
+			out = append(out, m)
+		}
+	case "exclusiveMinimum", "exclusiveMaximum":
+		if m.val.isTrue() {
+			m.val = n.get(inclusive(m.key))
+		}
+		if m.val.is(raw.Number) && readable(m.val) {
+			out = append(out, m)
+		}
+	case "unevaluatedProperties", "unevaluatedItems", "contentEncoding", "contentMediaType", "contentSchema":
+		// Hosts of tools refuse schemas that have them.
+		if strict {
+			out = e.shaped(out, m, s, strict)
+		}
+	case "oneOf", "not", "if", "contains":
+		out = e.shaped(out, m, s, true)
+	default:
+		out = e.shaped(out, m, s, strict)
+	}
+	return out
+}
+
+// shaped writes a keyword by the shape of its value.
+func (e *embedder) shaped(out []member, m member, s shape, strict bool) []member {
+	switch s {
+	case oneSchema:
+		m.val = e.schema(m.val, strict)
+	case schemaList:
+		m.val = e.list(m.val, strict)
+	case schemaMap:
+		m.val = e.named(m.val, strict)
+	case namesShape:
+		m.val = distinct(m.val)
+	case namesMap:
+		m.val = stringLists(m.val)
+	default:
+		if !readable(m.val) {
+			return out
+		}
+	}
+	return append(out, m)
+}
+
+func (e *embedder) list(n *node, strict bool) *node {
+	es := make([]*node, len(n.elems))
+	for i, el := range n.elems {
+		es[i] = e.schema(el, strict)
+	}
+	return array(es...)
+}
+
+func (e *embedder) named(n *node, strict bool) *node {
+	ms := make([]member, len(n.members))
+	for i, m := range n.members {
+		ms[i] = member{m.key, e.schema(m.val, strict)}
+	}
+	return object(ms...)
+}
+
+// dependencies become dependentSchemas and dependentRequired.
+func (e *embedder) dependencies(out []member, n, deps *node, strict bool) []member {
+	var subs, lists []member
+	for _, m := range deps.members {
+		if m.val.is(raw.Array) {
+			lists = append(lists, m)
+		} else {
+			subs = append(subs, m)
+		}
+	}
+	if len(subs) > 0 && n.get("dependentSchemas") == nil {
+		out = append(out, member{"dependentSchemas", e.named(object(subs...), strict)})
+	}
+	if len(lists) > 0 && n.get("dependentRequired") == nil {
+		out = append(out, member{"dependentRequired", stringLists(object(lists...))})
+	}
+	return out
+}
+
+// typesOf returns the types that are types, or nil; with null among them if it is nullable.
+func typesOf(n *node, nullable bool) *node {
+	all := n.elems
+	if n.is(raw.String) {
+		all = []*node{n}
+	}
+	var ts []*node
+	add := func(t *node) {
+		if isType(t) && !slices.ContainsFunc(ts, func(o *node) bool { return o.text() == t.text() }) {
+			ts = append(ts, t)
+		}
+	}
+	for _, t := range all {
+		add(t)
+	}
+	if len(ts) == 0 {
+		return nil
+	}
+	if nullable {
+		add(quoted("null"))
+	}
+	if len(ts) == 1 && n.is(raw.String) {
+		return ts[0]
+	}
+	return array(ts...)
+}
+
+// distinct returns the strings in a list, each once.
+func distinct(n *node) *node {
+	seen := map[string]bool{}
+	es := []*node{}
+	for _, el := range n.elems {
+		if el.is(raw.String) && !seen[el.text()] {
+			seen[el.text()] = true
+			es = append(es, el)
+		}
+	}
+	return array(es...)
+}
+
+func stringLists(n *node) *node {
+	var ms []member
+	for _, m := range n.members {
+		if m.val.is(raw.Array) {
+			ms = append(ms, member{m.key, distinct(m.val)})
+		}
+	}
+	return object(ms...)
+}
+
+func exclusive(key string) string {
+	if key == "minimum" {
+		return "exclusiveMinimum"
+	}
+	return "exclusiveMaximum"
+}
+
+func inclusive(key string) string {
+	if key == "exclusiveMinimum" {
+		return "minimum"
+	}
+	return "maximum"
+}
+
+// readable reports whether every number in n is one that readers of documents can
+// hold; many fail on the whole document otherwise.
+func readable(n *node) bool {
+	if n.kind == raw.Number {
+		_, err := strconv.ParseFloat(string(n.raw), 64)
+		return err == nil
+	}
+	for _, m := range n.members {
+		if !readable(m.val) {
+			return false
+		}
+	}
+	for _, e := range n.elems {
+		if !readable(e) {
+			return false
+		}
+	}
+	return true
+}
