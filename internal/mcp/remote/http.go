@@ -1,0 +1,195 @@
+package remote
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"net/http/httptrace"
+	"net/url"
+	"strings"
+	"sync/atomic"
+	"time"
+)
+
+const (
+	headerVersion   = "Mcp-Protocol-Version"
+	headerSession   = "Mcp-Session-Id"
+	headerMethod    = "Mcp-Method"
+	headerName      = "Mcp-Name"
+	headerParam     = "Mcp-Param-" // and the name that the tool's schema gives
+	headerLastEvent = "Last-Event-Id"
+
+	typeJSON   = "application/json"
+	typeEvents = "text/event-stream"
+
+	maxHops   = 3           // redirects followed for one request
+	drainWait = time.Second // for the rest of an answer that is not needed
+)
+
+var errNoHeaders = errors.New("no answer in time")
+
+// A request is one HTTP request to the server.
+type request struct {
+	method string
+	url    *url.URL
+	header http.Header // beside those that every request carries; may be nil
+	era    *era        // nil is the connection's
+	body   []byte
+	wait   time.Duration // for the headers of the answer; zero is as long as the context allows
+	reach  *reach        // may be nil
+}
+
+// A reach notes how far a request has come on its way to the server.
+type reach struct {
+	connected atomic.Bool // there is a connection to write it to
+	written   atomic.Bool // all of it has been written
+}
+
+func (a *reach) trace(ctx context.Context) context.Context {
+	return httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{
+		GotConn: func(httptrace.GotConnInfo) { a.connected.Store(true) },
+		WroteRequest: func(i httptrace.WroteRequestInfo) {
+			if i.Err == nil { // a server that lacks a part of the frame cannot act on it
+				a.written.Store(true)
+			}
+		},
+	})
+}
+
+// mayBeThere reports whether the server may have the whole request, after it
+// failed. When it was cancelled the writer may have been still at it, unseen.
+func (a *reach) mayBeThere(ctx context.Context) bool {
+	return a.written.Load() || ctx.Err() != nil && a.connected.Load()
+}
+
+// A reply is the answer to a request. It must be closed.
+type reply struct {
+	*http.Response
+	cancel  context.CancelFunc
+	session bool // the request named a session
+}
+
+// Close lets go of the connection, which is used again if the body has been read to its end.
+func (r *reply) Close() {
+	r.cancel()
+	_ = r.Body.Close() // nothing is lost by it that is still wanted
+}
+
+// drain reads the little that remains, for the connection's sake, and closes.
+// Nobody waits for the end of a stream.
+func (r *reply) drain() {
+	if r.mediaType() != typeEvents {
+		stop := time.AfterFunc(drainWait, r.cancel)
+		defer stop.Stop()
+		_, _ = io.CopyN(io.Discard, r.Body, refusalBytes) // an error ends it as well
+	}
+	r.Close()
+}
+
+// drainStream reads the rest of an answered exchange until the context ends it.
+func (r *reply) drainStream() {
+	_, _ = io.CopyN(io.Discard, r.Body, refusalBytes) // an error ends it as well
+	r.Close()
+}
+
+func (r *reply) mediaType() string {
+	t, _, _ := strings.Cut(r.Header.Get("Content-Type"), ";")
+	return strings.ToLower(strings.TrimSpace(t))
+}
+
+func (r *reply) ok() bool { return r.StatusCode >= 200 && r.StatusCode < 300 }
+
+// send makes one request. A redirect is followed only to the same origin, only if
+// it keeps the method (307, 308), and never with credentials; any other is returned as it is.
+func (c *Conn) send(ctx context.Context, q *request) (*reply, error) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	if q.reach != nil {
+		ctx = q.reach.trace(ctx)
+	}
+	if q.wait > 0 {
+		timer := time.AfterFunc(q.wait, func() { cancel(errNoHeaders) })
+		defer timer.Stop()
+	}
+	e := q.era
+	if e == nil {
+		e = c.era.Load()
+	}
+	header := c.header(q, e)
+	to := q.url
+	for hop := 0; ; hop++ {
+		req := (&http.Request{Method: q.method, URL: to, Header: header, Host: header.Get("Host"), Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1}).WithContext(ctx)
+		if q.body != nil {
+			req.GetBody = func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(q.body)), nil }
+			req.Body, _ = req.GetBody() // never fails
+			req.ContentLength = int64(len(q.body))
+		}
+		resp, err := c.rt.RoundTrip(req)
+		if err != nil {
+			if context.Cause(ctx) == errNoHeaders {
+				err = errNoHeaders
+			}
+			cancel(nil)
+			return nil, err
+		}
+		r := &reply{Response: resp, cancel: func() { cancel(nil) }, session: e.session != "" || c.sse != nil}
+		if resp.StatusCode != http.StatusTemporaryRedirect && resp.StatusCode != http.StatusPermanentRedirect {
+			return r, nil
+		}
+		next, err := resp.Location()
+		if err != nil || hop == maxHops || c.credentials || !sameOrigin(next, q.url) {
+			return r, nil
+		}
+		next.User, next.Fragment = nil, ""
+		to = next
+		_ = resp.Body.Close()
+	}
+}
+
+func (c *Conn) header(q *request, e *era) http.Header {
+	h := c.headers.Clone()
+	for name, values := range q.header {
+		h[name] = values
+	}
+	if q.method == http.MethodPost {
+		h["Content-Type"] = []string{typeJSON}
+		h["Accept"] = []string{typeJSON + ", " + typeEvents}
+	} else if q.method == http.MethodGet {
+		h["Accept"] = []string{typeEvents}
+	}
+	if e.version != "" && c.sse == nil {
+		h[headerVersion] = []string{e.version}
+	}
+	if e.session != "" {
+		h[headerSession] = []string{e.session}
+	}
+	return h
+}
+
+// target is where frames are POSTed to.
+func (c *Conn) target() *url.URL {
+	if c.sse != nil {
+		return c.sse.endpoint
+	}
+	return c.url
+}
+
+// notify POSTs a frame that has no answer. What the server thinks of it does not
+// matter unless it says that we may not talk to it, or that the session is gone.
+func (c *Conn) notify(ctx context.Context, frame []byte, header http.Header) error {
+	ctx, stop := context.WithTimeout(ctx, notifyWait)
+	defer stop()
+	defer context.AfterFunc(c.ctx, stop)()
+	var way reach
+	r, err := c.send(ctx, &request{method: http.MethodPost, url: c.target(), header: header, body: frame, reach: &way})
+	if err != nil {
+		return c.broken(ctx, err, way.mayBeThere(ctx))
+	}
+	if r.ok() {
+		r.drain()
+		return nil
+	}
+	defer r.Close()
+	return c.refusal(r, "")
+}
