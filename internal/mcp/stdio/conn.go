@@ -1,0 +1,209 @@
+package stdio
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"log/slog"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"mcpbridge/internal/mcp/rpc"
+)
+
+const (
+	// exitWait is how long a process that closed one of its pipes may take to
+	// exit, so that its status can be told.
+	exitWait = 500 * time.Millisecond
+	// wordsWait is how long the last of its standard error is waited for then.
+	wordsWait = 200 * time.Millisecond
+	// sessionWait bounds the SDK's own end, which waits for handlers of the server's requests.
+	sessionWait = 5 * time.Second
+)
+
+// A Conn is a live server process whose handshake is done.
+type Conn struct {
+	o    *Options
+	peer *rpc.Peer
+	proc *process
+	tail *tail
+	w    *writer
+	lane *lane
+
+	toSDK   chan jsonrpc.Message
+	hello   hello
+	refused atomic.Pointer[jsonrpc.Error] // the error that answered initialize
+
+	skipped, tooLarge, late atomic.Int64
+	skips                   limiter // of the reading goroutine
+
+	once      sync.Once
+	why       cause              // guarded by ending
+	ending    chan struct{}      // closed when the end has begun: nothing new is taken
+	done      chan struct{}      // closed when err is set and all requests are answered
+	gone      chan struct{}      // closed when nothing is left of it
+	connected chan struct{}      // closed when session is set, or never will be
+	session   *mcp.ClientSession // nil if the handshake failed
+	err       *rpc.Failure       // guarded by done
+	reading   sync.WaitGroup     // the goroutines that read its output and standard error
+}
+
+var _ rpc.Conn = (*Conn)(nil)
+
+// newConn begins to read what a process says.
+func newConn(o *Options, p *process) (*Conn, error) {
+	c := &Conn{
+		o: o, proc: p, tail: newTail(o.Log, o.Redact),
+		toSDK: make(chan jsonrpc.Message), skips: limiter{perSecond: skipRate},
+		ending: make(chan struct{}), done: make(chan struct{}), gone: make(chan struct{}), connected: make(chan struct{}),
+	}
+	w, err := newWriter(p.stdin, o.WriteTimeout, func(err error) { c.end(cause{write: err}) })
+	if err != nil {
+		return nil, err
+	}
+	c.w, c.lane = w, newLane(w, o.CancelGrace, &c.late)
+	// Both end with the pipes, which are closed at the connection's end.
+	c.reading.Go(func() { c.tail.read(p.stderr) })
+	c.reading.Go(func() {
+		r := reader{in: p.stdout, limit: int(o.ResultBytes), line: c.line, dropped: c.dropped}
+		_ = r.run() // whatever the reason, the process can tell nothing any more
+		c.end(cause{})
+	})
+	return c, nil
+}
+
+// Peer implements [rpc.Conn].
+func (c *Conn) Peer() *rpc.Peer { return c.peer }
+
+// Do implements [rpc.Conn].
+func (c *Conn) Do(ctx context.Context, r *rpc.Request) (json.RawMessage, error) {
+	return c.lane.do(ctx, r)
+}
+
+// Done implements [rpc.Conn].
+func (c *Conn) Done() <-chan struct{} { return c.done }
+
+// Err implements [rpc.Conn].
+func (c *Conn) Err() error {
+	select {
+	case <-c.done:
+		return c.err
+	default:
+		return nil
+	}
+}
+
+// Stats returns what was read in vain so far.
+func (c *Conn) Stats() Stats {
+	return Stats{Skipped: c.skipped.Load(), TooLarge: c.tooLarge.Load(), Late: c.late.Load()}
+}
+
+// Pid returns the number of the process, which is its group's too.
+func (c *Conn) Pid() int { return c.proc.cmd.Process.Pid }
+
+// Stderr returns the last lines that the server wrote to standard error.
+func (c *Conn) Stderr() []string { return c.tail.Lines() }
+
+// Close implements [rpc.Conn]. Requests under way fail at once; the server has
+// CloseWait to exit by itself, and TermWait more after SIGTERM.
+func (c *Conn) Close() error {
+	c.end(cause{closed: true})
+	<-c.gone
+	return nil
+}
+
+// A cause is why a connection ends. The zero cause is the end of the server's output.
+type cause struct {
+	closed bool  // by us
+	write  error // writing failed
+}
+
+// end begins the end of the connection; it does not wait. Only the first cause counts.
+func (c *Conn) end(why cause) {
+	c.once.Do(func() {
+		c.why = why
+		close(c.ending)
+		c.w.refuse(errRefused)
+		go c.finish() // ends in bounded time, and closes gone
+	})
+}
+
+// finish takes the connection apart: first who waits on it, then the process,
+// then all that reads, then the SDK's session.
+func (c *Conn) finish() {
+	defer close(c.gone)
+	msg := c.epitaph(c.why)
+	c.w.close()
+	c.err = &rpc.Failure{Reason: rpc.Lost, Msg: msg}
+	c.lane.end(&rpc.Failure{Reason: rpc.NotSent, Msg: msg}, c.err)
+	close(c.done)
+
+	if !c.proc.stop(c.o.CloseWait, c.o.TermWait) {
+		c.o.Log.Error("a process survives SIGKILL", "pid", c.Pid())
+	}
+	// Its last words need not be waited for: whoever tells them has.
+	_ = c.proc.stdout.Close()
+	_ = c.proc.stderr.Close()
+	c.reading.Wait()
+
+	// The session's Close waits for handlers, which the end of the wire has cancelled.
+	<-c.connected
+	if c.session != nil {
+		closed := make(chan struct{})
+		go func() { // ends with the session's handlers
+			_ = c.session.Close()
+			close(closed)
+		}()
+		select {
+		case <-closed:
+		case <-time.After(sessionWait):
+			c.o.Log.Error("a handler of the server's requests does not end")
+		}
+	}
+	c.o.Log.LogAttrs(context.Background(), slog.LevelInfo, "a server's connection ended",
+		slog.Int("pid", c.Pid()), slog.String("reason", msg), slog.String("process", c.proc.fate()))
+}
+
+// epitaph says why the connection ends, having waited a moment for the process
+// to exit.
+func (c *Conn) epitaph(why cause) string {
+	what := "it closed its output, but "
+	switch {
+	case why.closed:
+		return "the connection was closed"
+	case errors.Is(why.write, errStuck):
+		c.proc.signal(killSignal)
+		c.proc.wait(killWait)
+		return "the server did not read its input for " + c.o.WriteTimeout.String() + " and was killed"
+	case why.write != nil:
+		what = "it closed its input (" + reason(why.write).Error() + "), but "
+	}
+	if c.proc.wait(exitWait) {
+		what = ""
+		t := time.NewTimer(wordsWait)
+		defer t.Stop()
+		select {
+		case <-c.tail.ended:
+		case <-t.C:
+		}
+	}
+	return what + c.proc.fate() + c.tail.words()
+}
+
+// sizeOf writes a number of bytes as people do.
+func sizeOf(n int64) string {
+	for _, u := range []struct {
+		name string
+		size int64
+	}{{"GiB", 1 << 30}, {"MiB", 1 << 20}, {"KiB", 1 << 10}} {
+		if n >= u.size && n%u.size == 0 {
+			return strconv.FormatInt(n/u.size, 10) + " " + u.name
+		}
+	}
+	return strconv.FormatInt(n, 10) + " bytes"
+}

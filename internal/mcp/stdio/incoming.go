@@ -1,0 +1,143 @@
+package stdio
+
+import (
+	"bytes"
+	"context"
+	"log/slog"
+	"strconv"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+
+	"mcpbridge/internal/mcp/rpc"
+	"mcpbridge/internal/raw"
+)
+
+// excerptBytes of a skipped line go to the log.
+const excerptBytes = 200
+
+// line finds out what a line of the server's output is and hands it on. It may
+// keep b if own is set.
+func (c *Conn) line(b []byte, own bool) {
+	f, err := raw.ParseFrame(b)
+	if err != nil {
+		c.malformed(b, err)
+		return
+	}
+	switch {
+	case f.Method == nil:
+		id, ours := parseID(f.ID)
+		switch {
+		case ours:
+			c.lane.deliver(id, answerOf(&f, b, own))
+		case f.Response():
+			c.forward(b)
+		default:
+			c.skip(b, "it is not JSON-RPC")
+		}
+	case f.ID != nil:
+		c.forward(b)
+	case methodIs(f.Method, "notifications/progress"):
+		// All tokens are the lane's.
+		if token, ours := parseID(raw.Get(f.Params, "progressToken")); ours {
+			c.lane.progressed(token, f.Params)
+		}
+	case methodIs(f.Method, "notifications/message"):
+		// Nobody listens: the session era does not say which call a message belongs to.
+	default:
+		c.forward(b)
+	}
+}
+
+// methodIs compares a method as it stands in a frame; some servers escape slashes.
+func methodIs(quoted []byte, name string) bool {
+	if bytes.IndexByte(quoted, '\\') >= 0 {
+		return raw.Unquote(quoted) == name
+	}
+	return len(quoted) == len(name)+2 && string(quoted[1:len(quoted)-1]) == name
+}
+
+// answerOf turns a frame, which lies in b, into the answer to a call.
+func answerOf(f *raw.Frame, b []byte, own bool) answer {
+	switch {
+	case !raw.IsNull(f.Error):
+		if raw.KindOf(f.Error) != raw.Object {
+			return answer{err: &rpc.Failure{Reason: rpc.Protocol, Msg: "the server answered an error that is no object"}}
+		}
+		e := &rpc.Error{Message: raw.GetString(f.Error, "message")}
+		if code, err := strconv.ParseFloat(string(raw.Get(f.Error, "code")), 64); err == nil {
+			e.Code = int64(code)
+		}
+		if data := raw.Get(f.Error, "data"); data != nil {
+			e.Data = bytes.Clone(data)
+		}
+		return answer{err: e}
+	case f.Result == nil:
+		return answer{err: &rpc.Failure{Reason: rpc.Protocol, Msg: "the server answered neither a result nor an error"}}
+	case own && len(f.Result) > cap(b)/2:
+		return answer{result: f.Result[:len(f.Result):len(f.Result)]}
+	default:
+		return answer{result: bytes.Clone(f.Result)}
+	}
+}
+
+// forward hands a message to the SDK's session.
+func (c *Conn) forward(b []byte) {
+	m, err := jsonrpc.DecodeMessage(b)
+	if err != nil {
+		c.skip(b, "it is not JSON-RPC 2.0")
+		return
+	}
+	if r, ok := m.(*jsonrpc.Response); ok && r.Error != nil {
+		id := c.hello.initialize.Load()
+		if e, ok := r.Error.(*jsonrpc.Error); ok && id != nil && r.ID == *id {
+			c.refused.Store(e)
+		}
+	}
+	select {
+	case c.toSDK <- m:
+	case <-c.ending:
+	}
+}
+
+// malformed deals with a line that is no frame. If it was to be the answer to a
+// call (a NaN in it, say), the call need not wait for its deadline.
+func (c *Conn) malformed(b []byte, err error) {
+	if len(bytes.TrimSpace(b)) == 0 {
+		return
+	}
+	var s skim
+	s.feed(b)
+	if id, ours := parseID(s.answers()); ours && c.lane.waits(id) {
+		c.lane.deliver(id, answer{err: &rpc.Failure{Reason: rpc.Protocol, Msg: "the server's answer is not valid JSON", Err: err}})
+		return
+	}
+	c.skip(b, err.Error())
+}
+
+// dropped deals with a line over the limit.
+func (c *Conn) dropped(s *skim) {
+	c.tooLarge.Add(1)
+	if id, ours := parseID(s.answers()); ours {
+		c.lane.deliver(id, answer{err: &rpc.Failure{
+			Reason: rpc.TooLarge,
+			Msg:    "the server's answer is larger than " + sizeOf(c.o.ResultBytes),
+		}})
+		return
+	}
+	c.skip(nil, "it is too large")
+}
+
+// skip counts a line that is no use, and logs the beginning of it.
+func (c *Conn) skip(b []byte, why string) {
+	c.skipped.Add(1)
+	ok, lost := c.skips.allow(time.Now())
+	if !ok {
+		return
+	}
+	attrs := []slog.Attr{slog.String("why", why), slog.String("line", c.tail.clean(b[:min(len(b), excerptBytes)]))}
+	if lost > 0 {
+		attrs = append(attrs, slog.Int("suppressed", lost))
+	}
+	c.o.Log.LogAttrs(context.Background(), slog.LevelInfo, "skipped a line of the server's output", attrs...)
+}
