@@ -63,7 +63,7 @@ type Answer struct {
 
 // limit is how long a page may take altogether; a browser's cold start on a busy
 // machine is most of it.
-const limit = 2 * time.Minute
+const limit = 4 * time.Minute
 
 // Swagger opens a Swagger UI page, tries operations as a person would, and
 // returns what the browser saw. The test fails at once if that cannot be done.

@@ -10,7 +10,7 @@
 //   authorize    a credential to give in the dialog behind "Authorize"
 //   screenshot   path of a PNG to write at the end
 //   colorScheme  "light" (the default) or "dark"
-//   timeout      milliseconds that each step may take (20000)
+//   timeout      milliseconds that each step may take (60000)
 //
 // What it prints is the type Report of internal/web/webtest. It fails (exit
 // status 1, the reason on standard error) only when it cannot do what is asked;
@@ -19,7 +19,7 @@ import { text } from 'node:stream/consumers';
 import { chromium } from 'playwright-core';
 
 const ask = JSON.parse(await text(process.stdin));
-const timeout = ask.timeout ?? 20_000;
+const timeout = ask.timeout ?? 60_000;
 const origin = new URL(ask.url).origin;
 
 const report = {
