@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 	"syscall"
+	"time"
 )
 
 func banner([]string) error {
@@ -52,7 +53,8 @@ func stubborn([]string) error {
 	if err := newServer(kit()...).serve(os.Stdin); err != nil {
 		return err
 	}
-	<-make(chan struct{})
+	fmt.Println("the end of stdin is ignored")
+	forever()
 	return nil
 }
 
@@ -61,7 +63,7 @@ func stopsReading([]string) error {
 	s.first = func(s *server, m *message) bool {
 		if m.Method == "tools/list" {
 			s.answer(m.ID, s.listTools())
-			<-make(chan struct{}) // the one reader, so that nothing is read from now on
+			forever() // this is the one reader
 		}
 		return false
 	}
@@ -84,6 +86,13 @@ func noPing([]string) error {
 		return false
 	}
 	return s.serve(os.Stdin)
+}
+
+// forever never returns. A channel would not do: the runtime ends a process of which all goroutines wait for nothing.
+func forever() {
+	for {
+		time.Sleep(time.Hour)
+	}
 }
 
 // dieInCall counts its calls in a file, since the process that made one is gone.

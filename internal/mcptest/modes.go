@@ -11,7 +11,7 @@ const (
 	ExitAtOnce = "exit-at-once"
 	// NeverAnswerInitialize reads and never writes. It ends when its stdin does.
 	NeverAnswerInitialize = "never-answer-initialize"
-	// Stubborn + ignores the end of its stdin, SIGTERM and SIGINT: only SIGKILL ends it.
+	// Stubborn + ignores SIGTERM, SIGINT, SIGHUP and, with a line on stdout, the end of its stdin: only SIGKILL ends it.
 	Stubborn = "stubborn"
 	// StopsReading does the handshake and the lists, then never reads again.
 	StopsReading = "stops-reading"

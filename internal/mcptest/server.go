@@ -200,13 +200,13 @@ func (s *server) call(ctx context.Context, m *message) {
 	// Ends with the process at the latest.
 	go func() {
 		result, err := t.run(ctx, c)
-		cancel()
 		s.update(func() { delete(s.running, string(c.id)) })
+		defer cancel()
 		if err == nil {
 			s.answer(c.id, result)
 		} else if e, ok := errors.AsType[*wireError](err); ok {
 			s.refuse(c.id, e.code, e.msg)
-		} else if err != errSilent && ctx.Err() == nil {
+		} else if !errors.Is(err, errSilent) && ctx.Err() == nil {
 			s.refuse(c.id, -32603, err.Error())
 		}
 	}()
