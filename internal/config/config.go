@@ -76,10 +76,12 @@ func Read(r io.Reader, name string, getenv func(string) string) (*Config, []Prob
 		d.problem(0, "", "the file is larger than 4 MiB")
 		return nil, nil, d.err()
 	}
-	root, bad := parse(data)
-	if bad != nil {
-		d.problems = append(d.problems, *bad)
-		return nil, nil, d.err()
+	root, err := parse(data)
+	if err != nil {
+		if e, ok := errors.AsType[*Error](err); ok {
+			e.Name = name
+		}
+		return nil, nil, err
 	}
 	cfg := d.file(root)
 	if err := d.err(); err != nil {

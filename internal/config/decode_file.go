@@ -1,5 +1,7 @@
 package config
 
+import "slices"
+
 // file reads the top of the tree.
 func (d *decoder) file(root *node) *Config {
 	cfg := Default()
@@ -41,10 +43,5 @@ func isBridgeKey(key string) bool {
 	o := &object{field: field{d: d}}
 	b := DefaultBridge()
 	d.bridgeKeys(o, &b)
-	for _, k := range o.asked {
-		if k == key {
-			return true
-		}
-	}
-	return false
+	return slices.Contains(o.asked, key)
 }

@@ -4,6 +4,7 @@ import (
 	"encoding/pem"
 	"errors"
 	"slices"
+	"strings"
 	"time"
 )
 
@@ -205,7 +206,7 @@ func (d *decoder) tls(f field, s *Server) {
 	if o.has("cert") != o.has("key") {
 		d.problem(f.line, f.path, "needs both cert and key, or none")
 	}
-	if f.present() && schemeOf(s.URL) == "http" {
+	if f.present() && strings.HasPrefix(strings.ToLower(s.URL.Text()), "http:") {
 		d.problem(f.line, f.path, "has no effect with a url that starts with http://")
 	}
 	o.close()

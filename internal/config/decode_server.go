@@ -2,7 +2,6 @@ package config
 
 import (
 	"errors"
-	"net/url"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -330,13 +329,4 @@ func (d *decoder) checkCallers(o *object, s *Server) {
 	case s.Sharing == PerTenant && slices.Contains(refs, "user"):
 		d.problem(o.line, o.path, "refers to ${caller.user}, but the callers of a tenant share it; write sharing: user")
 	}
-}
-
-// schemeOf returns the scheme of a URL that was checked.
-func schemeOf(v Value) string {
-	u, err := url.Parse(v.Text())
-	if err != nil {
-		return ""
-	}
-	return u.Scheme
 }

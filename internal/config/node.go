@@ -43,31 +43,15 @@ func (k kind) String() string {
 	return [...]string{"null", "text", "a number", "true or false", "a mapping", "a list"}[k]
 }
 
-// syntaxError is a Problem that ends parsing.
-type syntaxError Problem
-
-func (e *syntaxError) Error() string { return Problem(*e).String() }
-
+// syntaxErrorf is an error that ends parsing: what follows it is anybody's guess.
 func syntaxErrorf(line int, format string, args ...any) error {
-	return &syntaxError{Line: line, Msg: fmt.Sprintf(format, args...)}
+	return &Error{Problems: []Problem{{Line: line, Msg: fmt.Sprintf(format, args...)}}}
 }
 
-// parse brings either format to a tree.
-func parse(data []byte) (*node, *Problem) {
+// parse brings either format to a tree. Its error is an [*Error].
+func parse(data []byte) (*node, error) {
 	// A byte order mark is no part of the text, and on no line of its own.
 	data = bytes.TrimPrefix(data, []byte("\ufeff"))
-	root, err := parseText(data)
-	if err == nil {
-		return root, nil
-	}
-	p, ok := err.(*syntaxError) //nolint:errorlint // parseText returns nothing else
-	if !ok {
-		return nil, &Problem{Msg: err.Error()}
-	}
-	return nil, (*Problem)(p)
-}
-
-func parseText(data []byte) (*node, error) {
 	if err := checkBytes(data); err != nil {
 		return nil, err
 	}
