@@ -209,6 +209,10 @@ func (b *Bridge) Invoke(ctx context.Context, c *Call) (*Answer, error) {
 	return b.keep(ctx, c, tool, res)
 }
 
+// Find returns the tool that a call names, or why its caller cannot call it: the
+// first step of Invoke, for those who only describe the tool.
+func (b *Bridge) Find(c *Call) (*Tool, error) { return b.find(c) }
+
 func (b *Bridge) find(c *Call) (*Tool, error) {
 	defer stamp(time.Now(), &c.Timing.Find)
 	snap := b.Catalogue.Snapshot(c.Caller)

@@ -1,5 +1,7 @@
 package bridge
 
+import "slices"
+
 // Sees reports whether the caller may see anything of a server: a tool it may
 // call, or, where none is known yet, the server itself.
 func (b *Bridge) Sees(c Caller, s *Server) bool {
@@ -12,7 +14,7 @@ func (b *Bridge) Sees(c Caller, s *Server) bool {
 }
 
 // View returns the part of the catalogue that the caller may call, by the same
-// predicate that Invoke asks.
+// predicate that Invoke asks: the catalogue itself if that is all of it.
 func (b *Bridge) View(c Caller) *Snapshot {
 	snap := b.Catalogue.Snapshot(c)
 	servers := make([]*Server, 0, len(snap.Servers))
@@ -20,6 +22,9 @@ func (b *Bridge) View(c Caller) *Snapshot {
 		if b.Sees(c, s) {
 			servers = append(servers, b.visible(c, s))
 		}
+	}
+	if slices.Equal(servers, snap.Servers) {
+		return snap
 	}
 	return NewSnapshot(snap.Version, snap.Ready, servers)
 }

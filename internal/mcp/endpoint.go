@@ -98,12 +98,12 @@ func printedCommand(command Arg, args []Arg, env map[string]string, dir string) 
 }
 
 // printedURL is the URL without user and query, then digests of what is secret.
-func printedURL(u string, secret bool, headers map[string][]string) string {
-	s := "#" + digest(12, u)
-	if p, err := url.Parse(u); err == nil && !secret {
+func printedURL(u Arg, headers map[string][]string) string {
+	s := "#" + digest(12, u.Text)
+	if p, err := url.Parse(u.Text); err == nil && !u.Secret {
 		s = p.Scheme + "://" + p.Host + p.EscapedPath()
 		if p.RawQuery != "" || p.User != nil {
-			s += " #url:" + digest(12, u)
+			s += " #url:" + digest(12, u.Text)
 		}
 	}
 	if len(headers) > 0 {

@@ -187,8 +187,8 @@ func TestCallExplains(t *testing.T) {
 
 func TestPrintedIDsHideSecrets(t *testing.T) {
 	stdio := printedCommand(Arg{Text: "npx"}, []Arg{{Text: "-y"}, {Text: "hunter2", Secret: true}}, map[string]string{"TOKEN": "hunter3"}, "")
-	remote := printedURL("https://me:hunter4@example.com/mcp?key=hunter5", false, map[string][]string{"X-Key": {"hunter6"}})
-	secret := printedURL("https://hunter7.example.com/", true, nil)
+	remote := printedURL(Arg{Text: "https://me:hunter4@example.com/mcp?key=hunter5"}, map[string][]string{"X-Key": {"hunter6"}})
+	secret := printedURL(Arg{Text: "https://hunter7.example.com/", Secret: true}, nil)
 	for _, s := range []string{stdio, remote, secret} {
 		if strings.Contains(s, "hunter") {
 			t.Errorf("%q shows a secret", s)

@@ -3,7 +3,6 @@ package mcp
 import (
 	"cmp"
 	"context"
-	"sync/atomic"
 	"time"
 
 	"mcpbridge/internal/bridge"
@@ -39,7 +38,7 @@ func NewStdio(c StdioConfig) Endpoint {
 		demand: slots(id, cmp.Or(c.MaxConcurrent, limits.StdioCallsPerServer), bridge.StdioSlots, limits.StdioCalls),
 		options: stdio.Options{
 			Command: c.Command.Text, Args: args, Env: environ(c.BaseEnv, c.Env), Dir: c.Dir,
-			Start: c.Start, Supervisor: c.Supervisor,
+			Label: c.Name, Redact: redact(c), Start: c.Start, Supervisor: c.Supervisor, Era: new(stdio.Era),
 		},
 	}
 }
@@ -59,5 +58,23 @@ func (e *stdioEndpoint) Process() bool         { return true }
 func (e *stdioEndpoint) Connect(ctx context.Context, o rpc.Options) (rpc.Conn, error) {
 	opts := e.options
 	opts.Options = o
-	return stdio.Dial(ctx, opts)
+	conn, err := stdio.Dial(ctx, opts)
+	if err != nil {
+		return nil, err
+	}
+	return conn, nil
+}
+
+// redact returns what the server must not be quoted with: the values that it alone was given.
+func redact(c StdioConfig) []string {
+	var values []string
+	for _, v := range c.Env {
+		values = append(values, v)
+	}
+	for _, a := range c.Args {
+		if a.Secret {
+			values = append(values, a.Text)
+		}
+	}
+	return values
 }

@@ -1,0 +1,158 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"sync"
+
+	"mcpbridge/internal/artifacts"
+	"mcpbridge/internal/breaker"
+	"mcpbridge/internal/bridge"
+	"mcpbridge/internal/config"
+	"mcpbridge/internal/gate"
+	"mcpbridge/internal/identity"
+	"mcpbridge/internal/mcp"
+	"mcpbridge/internal/mcp/remote"
+	"mcpbridge/internal/mcp/rpc"
+	"mcpbridge/internal/mcp/stdio"
+	"mcpbridge/internal/openapi"
+)
+
+// An app is everything that a command needs to see and call tools. Its parts
+// are started by run and ended by Close, in the reverse order.
+type app struct {
+	config     *config.Config
+	log        *slog.Logger
+	bridge     *bridge.Bridge
+	catalogue  *mcp.Catalogue
+	documents  *openapi.Documents
+	pool       *mcp.Pool
+	supervisor *stdio.Supervisor
+
+	stop context.CancelFunc // of what run started
+	work sync.WaitGroup
+}
+
+// newApp makes the app of a configuration. Nothing is connected yet.
+func newApp(cfg *config.Config, log *slog.Logger) (*app, error) {
+	a := &app{config: cfg, log: log, supervisor: stdio.NewSupervisor(log), stop: func() {}}
+	b := cfg.Bridge
+	circuits := breaker.New(breaker.Options{Failures: b.Breaker.Failures, Cooldown: b.Breaker.Cooldown, MaxCooldown: b.Breaker.MaxCooldown})
+	a.pool = mcp.NewPool(mcp.PoolOptions{Connects: b.Pool.Connects, Circuit: circuits, Log: log})
+	servers, err := a.servers()
+	if err != nil {
+		return nil, errors.Join(err, a.Close())
+	}
+	a.catalogue = mcp.NewCatalogue(mcp.CatalogueOptions{
+		Servers: servers, Pool: a.pool, Compiler: openapi.NewSchemas(log),
+		Lists:      mcp.ListLimits{Pages: b.Limits.Pages, Tools: b.Limits.ToolsPerServer, Timeout: b.Timeouts.Call},
+		ReadyGrace: b.ReadyGrace, Log: log,
+	})
+	a.documents = openapi.New(openapi.Options{Version: version, DescriptionChars: b.DescriptionChars})
+	a.bridge = &bridge.Bridge{
+		Catalogue: a.catalogue, Policy: identity.Everyone{}, Budget: identity.Everyone{},
+		Breaker: circuits, Clients: a.pool, Keeper: artifacts.Discard{}, Nesting: b.Limits.Nesting,
+		Gate: gate.New(gate.Options{MaxWait: b.Queue.MaxWait, MaxWaiting: orNone(b.Queue.MaxWaiting), MaxWaitingPerCaller: orNone(b.Queue.MaxWaitingPerCaller)}),
+	}
+	return a, nil
+}
+
+// orNone turns a configured zero, which is none, into what options take for none.
+func orNone(n int) int {
+	if n == 0 {
+		return -1
+	}
+	return n
+}
+
+// run connects the servers and keeps the documents up with them, until Close.
+func (a *app) run(ctx context.Context) {
+	ctx, a.stop = context.WithCancel(ctx)
+	a.work.Go(func() { a.catalogue.Run(ctx) })
+	a.work.Go(func() {
+		for {
+			select {
+			case <-ctx.Done():
+				return
+			case <-a.catalogue.Changes():
+				a.documents.Prepare(a.bridge.View(bridge.Caller{}))
+			}
+		}
+	})
+}
+
+// Close ends everything and waits until no process is left.
+func (a *app) Close() error {
+	a.stop()
+	a.work.Wait()
+	return errors.Join(a.pool.Close(), a.supervisor.Close())
+}
+
+// servers makes the servers' options.
+func (a *app) servers() ([]mcp.ServerConfig, error) {
+	b := a.config.Bridge
+	limits := mcp.Limits{StdioCalls: b.Pool.StdioCalls, StdioCallsPerServer: b.Pool.StdioCallsPerServer, HTTPCalls: b.Pool.HTTPCalls}
+	servers := make([]mcp.ServerConfig, 0, len(a.config.Servers))
+	var errs []error
+	for _, s := range a.config.Servers {
+		sc := mcp.ServerConfig{
+			Handle: s.Handle, Title: s.Title, Description: s.Description, Disabled: s.Disabled,
+			RPC: rpc.Options{
+				ClientVersion: version, Handshake: s.HandshakeTimeout, CancelGrace: b.CancelGrace,
+				ResultBytes: b.Limits.ResultBytes, Log: a.log.With(slog.String("handle", s.Handle)),
+			},
+			Allow: s.Tools.Allow, Deny: s.Tools.Deny, Exclude: s.Tools.Disabled,
+			Timeout: s.Timeout, MaxTimeout: b.Timeouts.MaxTimeout,
+			ParseText: s.ParseText, Strict: s.CheckResults == config.CheckStrict,
+			NoReconnect: !s.AutoReconnect, ReconnectDelay: s.ReconnectDelay,
+		}
+		if !s.Disabled {
+			endpoint, err := a.endpoint(s, limits)
+			if err != nil {
+				errs = append(errs, fmt.Errorf("server %q: %w", s.Handle, err))
+				continue
+			}
+			sc.Endpoint = endpoint
+		}
+		servers = append(servers, sc)
+	}
+	if len(errs) > 0 {
+		return nil, fmt.Errorf("%w: %w", errConfig, errors.Join(errs...))
+	}
+	return servers, nil
+}
+
+func (a *app) endpoint(s config.Server, limits mcp.Limits) (mcp.Endpoint, error) {
+	if refs := s.CallerRefs(); s.Sharing != config.Shared || len(refs) > 0 || len(s.ForwardHeaders) > 0 || s.Credential != nil {
+		return nil, errors.New("sharing other than shared, ${caller.…}, forwardHeaders and credential are not served by this version")
+	}
+	if s.Transport == config.Stdio {
+		args := make([]mcp.Arg, 0, len(s.Args))
+		for _, v := range s.Args {
+			args = append(args, mcp.Arg{Text: v.Text(), Secret: v.Secret()})
+		}
+		return mcp.NewStdio(mcp.StdioConfig{
+			Name: s.Name, Command: mcp.Arg{Text: s.Command.Text(), Secret: s.Command.Secret()}, Args: args,
+			Env: texts(s.Env), BaseEnv: os.Environ(), Dir: s.Cwd.Text(),
+			Start: s.StartTimeout, MaxConcurrent: s.MaxConcurrent, Limits: limits, Supervisor: a.supervisor,
+		}), nil
+	}
+	return mcp.NewRemote(mcp.RemoteConfig{
+		Name: s.Name, URL: mcp.Arg{Text: s.URL.Text(), Secret: s.URL.Secret()}, Headers: texts(s.Headers),
+		Protocol: s.Protocol, SSE: s.Transport == config.SSE,
+		TLS: remote.TLS{CA: s.TLS.CA, Cert: s.TLS.Cert, Key: s.TLS.Key, ServerName: s.TLS.ServerName}, Proxy: s.Proxy.Text(),
+		MaxConcurrent: s.MaxConcurrent, Limits: limits,
+	})
+}
+
+// texts returns the texts of a map's values.
+func texts(m map[string]config.Value) map[string]string {
+	out := make(map[string]string, len(m))
+	for k, v := range m {
+		out[k] = v.Text()
+	}
+	return out
+}

@@ -1,0 +1,62 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"mcpbridge/internal/bridge"
+)
+
+type callCmd struct {
+	configFlags
+	Timeout time.Duration `help:"Time that the call may take."`
+	Handle  string        `arg:"" help:"The server."`
+	Tool    string        `arg:"" help:"The tool."`
+	Args    string        `arg:"" optional:"" help:"Its arguments, a JSON object; - reads them from the standard input."`
+}
+
+// Run calls the tool and prints the result's data.
+func (c *callCmd) Run(ctx context.Context, s streams) error {
+	var args io.Reader = strings.NewReader(c.Args)
+	if c.Args == "-" {
+		args = s.stdin
+	}
+	body, err := io.ReadAll(args)
+	if err != nil {
+		return fmt.Errorf("read the arguments: %w", err)
+	}
+	return withCatalogue(ctx, s, c.configFlags, c.Handle, func(a *app) error {
+		answer, err := a.bridge.Invoke(ctx, &bridge.Call{Handle: c.Handle, Tool: c.Tool, Args: bytes.TrimSpace(body), Timeout: c.Timeout})
+		if err != nil {
+			return explain(err)
+		}
+		for _, p := range answer.Result.Data() {
+			if _, err := s.stdout.Write(p); err != nil {
+				return err
+			}
+		}
+		_, err = fmt.Fprintln(s.stdout)
+		return err
+	})
+}
+
+// explain returns err as a person is to see it: the message, and what else there is to know.
+func explain(err error) error {
+	e, ok := errors.AsType[*bridge.Error](err)
+	if !ok {
+		return err
+	}
+	msg := fmt.Sprintf("%s: %s", e.Kind, e.Msg)
+	if problems, ok := e.Members["errors"]; ok {
+		if b, err := json.MarshalIndent(problems, "", "  "); err == nil {
+			msg += "\n" + string(b)
+		}
+	}
+	return errors.New(msg)
+}

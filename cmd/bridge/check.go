@@ -1,0 +1,51 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"text/tabwriter"
+
+	"mcpbridge/internal/bridge"
+	"mcpbridge/internal/config"
+)
+
+type checkCmd struct {
+	configFlags
+	Offline bool `help:"Only read the file; connect to no server."`
+}
+
+// Run says whether the configuration can be used and what it would expose.
+func (c *checkCmd) Run(ctx context.Context, io streams) error {
+	cfg, err := c.load(io, nil)
+	if err != nil {
+		return err
+	}
+	if err := config.CheckExposure(cfg.Bridge.Listen, cfg.Bridge.Auth.Enabled(), false); err != nil {
+		return fmt.Errorf("%w: %w", errConfig, err)
+	}
+	if c.Offline {
+		fmt.Fprintf(io.stdout, "The configuration is valid: %d servers, listening on %s.\n", len(cfg.Servers), cfg.Bridge.Listen)
+		return nil
+	}
+	return withCatalogue(ctx, io, c.configFlags, "", func(a *app) error {
+		failed := 0
+		w := tabwriter.NewWriter(io.stdout, 0, 4, 2, ' ', 0)
+		for _, s := range a.bridge.View(bridge.Caller{}).Servers {
+			fmt.Fprintf(w, "%s\t%s\t%d tools\t%s\n", line(s.Handle), s.State, len(s.Tools), line(s.LastError))
+			for _, t := range s.Skipped {
+				fmt.Fprintf(w, "\tleft out\t%s\t%s\n", line(t.Name), line(t.Reason))
+			}
+			if s.LastError != "" {
+				failed++
+			}
+		}
+		if err := w.Flush(); err != nil {
+			return err
+		}
+		if failed > 0 {
+			return fmt.Errorf("the configuration is valid, but %d servers cannot be used", failed)
+		}
+		fmt.Fprintf(io.stdout, "The configuration is valid and every server answers; serve listens on %s.\n", cfg.Bridge.Listen)
+		return nil
+	})
+}

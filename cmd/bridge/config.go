@@ -1,0 +1,71 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+
+	"mcpbridge/internal/config"
+)
+
+// configFlags say where the servers come from.
+type configFlags struct {
+	Config string `short:"c" type:"path" placeholder:"FILE" help:"Configuration file; else $$BRIDGE_CONFIG, or bridge.yaml, bridge.json or mcp-servers-config.json in the working directory."`
+	Demo   bool   `help:"Use the built-in demo server and no configuration file."`
+}
+
+// errConfig is in the tree of an error of the configuration.
+var errConfig = errors.New("the configuration cannot be used")
+
+// load reads the configuration and prints its warnings.
+func (f configFlags) load(io streams, command []string) (*config.Config, error) {
+	switch {
+	case len(command) > 0 && (f.Demo || f.Config != ""), f.Demo && f.Config != "":
+		return nil, fmt.Errorf("use one of --config, --demo and a command behind --; %w", errUsage)
+	case len(command) > 0:
+		return config.FromCommand(command)
+	case f.Demo:
+		return demoConfig()
+	}
+	path := f.Config
+	if path == "" {
+		path = io.getenv("BRIDGE_CONFIG")
+	}
+	if path == "" {
+		found, err := config.Find(".")
+		if err != nil {
+			return nil, fmt.Errorf("%w; or try bridge serve --demo, or bridge serve -- COMMAND ARGS…: %w", err, errConfig)
+		}
+		path = found
+	}
+	cfg, warnings, err := config.Load(path, io.getenv)
+	printWarnings(io.stderr, path, warnings)
+	if err != nil {
+		if list, ok := errors.AsType[*config.Error](err); ok {
+			return nil, fmt.Errorf("%s: %d problems, %w:\n%w", path, len(list.Problems), errConfig, err)
+		}
+		return nil, fmt.Errorf("%w: %w", errConfig, err)
+	}
+	return cfg, nil
+}
+
+func printWarnings(w io.Writer, path string, warnings []config.Problem) {
+	for _, p := range warnings {
+		fmt.Fprintf(w, "bridge: warning: %s: %s\n", path, p)
+	}
+}
+
+// demoConfig is the configuration of one server, which is this very program.
+func demoConfig() (*config.Config, error) {
+	self, err := os.Executable()
+	if err != nil {
+		return nil, err
+	}
+	cfg, err := config.FromCommand([]string{self, "demo"})
+	if err != nil {
+		return nil, err
+	}
+	cfg.Servers[0].Handle = "demo"
+	return cfg, nil
+}

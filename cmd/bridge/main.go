@@ -1,0 +1,91 @@
+// Bridge gives every MCP server a REST API with an OpenAPI document.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/alecthomas/kong"
+
+	"mcpbridge/internal/mcp/stdio"
+)
+
+// version is what the bridge calls itself, to servers and in documents.
+const version = "0.1.0"
+
+func main() {
+	stdio.Main() // does not return if this process is to be a supervisor or a server
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	code := exitCode(run(ctx, os.Args[1:], os.Getenv, os.Stdin, os.Stdout, os.Stderr), os.Stderr)
+	stop()
+	os.Exit(code)
+}
+
+// commands is the command line.
+type commands struct {
+	Serve   serveCmd         `cmd:"" help:"Serve every tool of the configured MCP servers over HTTP."`
+	Check   checkCmd         `cmd:"" help:"Check the configuration, and say what it would expose."`
+	Tools   toolsCmd         `cmd:"" help:"List the tools of the configured servers."`
+	Call    callCmd          `cmd:"" help:"Call one tool and print its result."`
+	Openapi openapiCmd       `cmd:"" name:"openapi" help:"Print the OpenAPI document of all tools, or of one server's."`
+	Demo    demoCmd          `cmd:"" help:"Be a small MCP server over stdio, to try things with."`
+	Version kong.VersionFlag `help:"Print the version and exit."`
+}
+
+// streams is what a command may read, write and know of its surroundings.
+type streams struct {
+	getenv         func(string) string
+	stdin          io.Reader
+	stdout, stderr io.Writer
+}
+
+// errUsage is in the tree of an error of the command line itself.
+var errUsage = errors.New("see bridge --help")
+
+// run is the program.
+func run(ctx context.Context, args []string, getenv func(string) string, stdin io.Reader, stdout, stderr io.Writer) (err error) {
+	var cli commands
+	done := errors.New("help or version was printed")
+	defer func() {
+		// kong ends the program through its Exit option after --help; it is not
+		// prepared for a return, so that has to be a panic.
+		if r := recover(); r != nil {
+			if r != done { //nolint:errorlint // identity is meant
+				panic(r)
+			}
+			err = nil
+		}
+	}()
+	parser, err := kong.New(&cli,
+		kong.Name("bridge"), kong.Description("MCP Bridge gives every MCP server a REST API with an OpenAPI document."),
+		kong.Vars{"version": "bridge " + version}, kong.Writers(stdout, stderr), kong.Exit(func(int) { panic(done) }),
+		kong.UsageOnError(),
+	)
+	if err != nil {
+		return err
+	}
+	command, err := parser.Parse(args)
+	if err != nil {
+		return fmt.Errorf("%w; %w", err, errUsage)
+	}
+	command.BindTo(ctx, (*context.Context)(nil))
+	return command.Run(streams{getenv, stdin, stdout, stderr})
+}
+
+// exitCode prints err and returns what the process ends with: 0 for success, 2
+// for a command line or configuration that is wrong, 1 for any other failure.
+func exitCode(err error, stderr io.Writer) int {
+	if err == nil {
+		return 0
+	}
+	fmt.Fprintln(stderr, "bridge:", err)
+	if errors.Is(err, errUsage) || errors.Is(err, errConfig) {
+		return 2
+	}
+	return 1
+}

@@ -1,0 +1,99 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"sync/atomic"
+	"time"
+
+	"mcpbridge/internal/bridge"
+	"mcpbridge/internal/config"
+	"mcpbridge/internal/routes"
+)
+
+type serveCmd struct {
+	configFlags
+	Listen         string   `placeholder:"HOST:PORT" help:"Address to listen on, over the one in the file."`
+	InsecureNoAuth bool     `help:"Listen beyond loopback although every caller is anonymous."`
+	Command        []string `arg:"" optional:"" passthrough:"" help:"Command of one MCP server to serve without a file, behind --."`
+}
+
+// Run serves until ctx is done.
+func (c *serveCmd) Run(ctx context.Context, io streams) error {
+	command := c.Command
+	if len(command) > 0 && command[0] == "--" {
+		command = command[1:]
+	}
+	cfg, err := c.load(io, command)
+	if err != nil {
+		return err
+	}
+	if c.Listen != "" {
+		cfg.Bridge.Listen = c.Listen
+	}
+	if err := config.CheckExposure(cfg.Bridge.Listen, cfg.Bridge.Auth.Enabled(), c.InsecureNoAuth); err != nil {
+		return fmt.Errorf("%w: %w", errConfig, err)
+	}
+	log := slog.New(slog.NewJSONHandler(io.stderr, &slog.HandlerOptions{Level: cfg.Bridge.Telemetry.LogLevel}))
+	return serve(ctx, cfg, log)
+}
+
+// serve starts from the outside in, so that the port listens before any server
+// is connected, and stops in the reverse order: first it says "not ready" so that
+// balancers look away, then it drains the requests under way, and only then
+// do the clients go that those requests use, and the processes last.
+func serve(ctx context.Context, cfg *config.Config, log *slog.Logger) (err error) {
+	b := cfg.Bridge
+	ln, err := new(net.ListenConfig).Listen(ctx, "tcp", b.Listen)
+	if err != nil {
+		return fmt.Errorf("cannot listen: %w; is another program using the port? --listen chooses another one", err)
+	}
+	a, err := newApp(cfg, log)
+	if err != nil {
+		return errors.Join(err, ln.Close())
+	}
+	defer func() { err = errors.Join(err, a.Close()) }()
+
+	var stopping atomic.Bool
+	srv := &http.Server{
+		Handler: routes.New(routes.Options{
+			Bridge: a.bridge, Documents: a.documents, Log: log, Version: version,
+			BasePath: b.BasePath, Hosts: b.Hosts, Loopback: isLoopback(ln.Addr()),
+			RequestBytes: b.Limits.RequestBytes, MaxTimeout: b.Timeouts.MaxTimeout,
+			Ready: func() bool { return !stopping.Load() && a.catalogue.Snapshot(bridge.Caller{}).Ready },
+		}),
+		ReadHeaderTimeout: 10 * time.Second,
+		IdleTimeout:       2 * time.Minute,
+		ErrorLog:          slog.NewLogLogger(log.Handler(), slog.LevelWarn),
+	}
+	served := make(chan error, 1)
+	go func() { served <- srv.Serve(ln) }() // ended by Shutdown or Close below
+	log.LogAttrs(ctx, slog.LevelInfo, "serving", slog.String("addr", ln.Addr().String()),
+		slog.String("docs", "http://"+ln.Addr().String()+b.BasePath+"/docs"), slog.Int("servers", len(cfg.Servers)))
+	a.run(context.WithoutCancel(ctx)) // ended by Close, after the requests
+
+	select {
+	case err := <-served:
+		return err
+	case <-ctx.Done():
+	}
+	stopping.Store(true)
+	log.LogAttrs(ctx, slog.LevelInfo, "stopping", slog.Duration("grace", b.ShutdownGrace))
+	// ctx is already done: Shutdown would return at once if given it.
+	sctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), b.ShutdownGrace)
+	defer cancel()
+	if err := srv.Shutdown(sctx); err != nil {
+		log.LogAttrs(ctx, slog.LevelWarn, "requests were cut, the grace was over", slog.Any("err", err))
+		return srv.Close()
+	}
+	return nil
+}
+
+func isLoopback(addr net.Addr) bool {
+	tcp, ok := addr.(*net.TCPAddr)
+	return ok && tcp.IP.IsLoopback()
+}

@@ -1,0 +1,91 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"strings"
+	"text/tabwriter"
+
+	"mcpbridge/internal/bridge"
+	"mcpbridge/internal/config"
+)
+
+type toolsCmd struct {
+	configFlags
+	Handle string `arg:"" optional:"" help:"Only this server."`
+}
+
+// Run lists the tools.
+func (c *toolsCmd) Run(ctx context.Context, io streams) error {
+	return withCatalogue(ctx, io, c.configFlags, c.Handle, func(a *app) error {
+		w := tabwriter.NewWriter(io.stdout, 0, 4, 2, ' ', 0)
+		for _, s := range a.bridge.View(bridge.Caller{}).Servers {
+			if c.Handle == "" || c.Handle == s.Handle {
+				printServer(w, s)
+			}
+		}
+		return w.Flush()
+	})
+}
+
+// printServer prints one line for each tool of s, and for each thing that is wrong with it.
+func printServer(w io.Writer, s *bridge.Server) {
+	if s.LastError != "" || s.State == bridge.Disabled {
+		fmt.Fprintf(w, "%s\t(%s)\t%s\n", line(s.Handle), s.State, line(s.LastError))
+	}
+	for _, t := range s.Tools {
+		fmt.Fprintf(w, "%s\t%s\t%s\n", line(s.Handle), line(t.Name), line(firstLine(t)))
+	}
+	for _, t := range s.Skipped {
+		fmt.Fprintf(w, "%s\t%s\t(left out: %s)\n", line(s.Handle), line(t.Name), line(t.Reason))
+	}
+}
+
+func firstLine(t *bridge.Tool) string {
+	if t.Title != "" {
+		return t.Title
+	}
+	first, _, _ := strings.Cut(t.Description, "\n")
+	return first
+}
+
+// line makes a server's text fit for one line of a terminal.
+func line(s string) string {
+	return strings.Map(func(r rune) rune {
+		if r < 0x20 || r >= 0x7f && r < 0xa0 {
+			return ' '
+		}
+		return r
+	}, s)
+}
+
+// withCatalogue connects the servers, waits until each has answered or failed
+// (only the one called handle, if that is not empty), and calls do.
+func withCatalogue(ctx context.Context, io streams, flags configFlags, handle string, do func(*app) error) (err error) {
+	cfg, err := flags.load(io, nil)
+	if err != nil {
+		return err
+	}
+	if handle != "" {
+		s, ok := cfg.Server(handle)
+		if !ok {
+			return fmt.Errorf("there is no server %q in the configuration", handle)
+		}
+		cfg.Servers = []config.Server{*s}
+	}
+	// What a server prints is no business of a command's output, unless asked for.
+	level := max(cfg.Bridge.Telemetry.LogLevel, slog.LevelError)
+	a, err := newApp(cfg, slog.New(slog.NewTextHandler(io.stderr, &slog.HandlerOptions{Level: level})))
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, a.Close()) }()
+	a.run(ctx)
+	if err := a.catalogue.Settle(ctx); err != nil {
+		return err
+	}
+	return do(a)
+}

@@ -1,0 +1,72 @@
+package mcp
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"net/url"
+
+	"mcpbridge/internal/bridge"
+	"mcpbridge/internal/mcp/remote"
+	"mcpbridge/internal/mcp/rpc"
+)
+
+// A RemoteConfig says how to reach a server over HTTP.
+type RemoteConfig struct {
+	Name     string // label of its accounts
+	URL      Arg
+	Headers  map[string]string // sent with every request; secret
+	Protocol string            // "auto" or a version; empty is auto
+	SSE      bool              // the deprecated HTTP+SSE
+	TLS      remote.TLS
+	Proxy    string // a URL; "none" for no proxy; empty for the environment's
+
+	MaxConcurrent int // calls at a time; zero has no gate of its own
+	Limits        Limits
+}
+
+// NewRemote returns the endpoint of a server that is reached over HTTP.
+func NewRemote(c RemoteConfig) (Endpoint, error) {
+	if u, err := url.Parse(c.URL.Text); err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
+		return nil, fmt.Errorf("%s is not the URL of a server; it must start with http:// or https://", printedURL(c.URL, nil))
+	}
+	headers := make(http.Header, len(c.Headers))
+	for k, v := range c.Headers {
+		headers.Set(k, v)
+	}
+	protocol, transport := c.Protocol, "http"
+	if c.SSE {
+		protocol, transport = remote.SSE, "sse"
+	}
+	id := identity{
+		Transport: transport, URL: c.URL.Text, Headers: headers, Protocol: protocol,
+		TLS: fmt.Sprintf("%q", []string{c.TLS.CA, c.TLS.Cert, c.TLS.Key, c.TLS.ServerName}), Proxy: c.Proxy,
+	}.id(c.Name)
+	return &remoteEndpoint{
+		id: id, printed: printedURL(c.URL, headers),
+		demand:  slots(id, c.MaxConcurrent, bridge.HTTPSlots, c.Limits.orDefaults().HTTPCalls),
+		options: remote.Options{URL: c.URL.Text, Headers: headers, Protocol: protocol, TLS: c.TLS, Proxy: c.Proxy},
+	}, nil
+}
+
+type remoteEndpoint struct {
+	id      bridge.EndpointID
+	printed string
+	demand  bridge.Demand
+	options remote.Options
+}
+
+func (e *remoteEndpoint) ID() bridge.EndpointID { return e.id }
+func (e *remoteEndpoint) String() string        { return e.printed }
+func (e *remoteEndpoint) Demand() bridge.Demand { return e.demand }
+func (e *remoteEndpoint) Process() bool         { return false }
+
+func (e *remoteEndpoint) Connect(ctx context.Context, o rpc.Options) (rpc.Conn, error) {
+	opts := e.options
+	opts.Options = o
+	conn, err := remote.Dial(ctx, opts)
+	if err != nil {
+		return nil, err
+	}
+	return conn, nil
+}
