@@ -92,14 +92,11 @@ func TestWarnings(t *testing.T) {
 		{`{command: x, url: null, headers: {}, proxy: ""}`, ""},
 	} {
 		_, warnings, _ := read(t, "mcpServers:\n  a: "+tc.entry)
-		got := ""
-		for i, w := range warnings {
-			if i > 0 {
-				got += "\n"
-			}
-			got += w.String()
+		var warned []string
+		for _, w := range warnings {
+			warned = append(warned, w.String())
 		}
-		if got != tc.want {
+		if got := lines(warned...); got != tc.want {
 			t.Errorf("%s: warnings:\n%s\nwant:\n%s", tc.entry, got, tc.want)
 		}
 	}
