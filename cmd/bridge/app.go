@@ -120,7 +120,7 @@ func (a *app) servers() ([]mcp.ServerConfig, error) {
 		servers = append(servers, sc)
 	}
 	if len(errs) > 0 {
-		return nil, fmt.Errorf("%w: %w", errConfig, errors.Join(errs...))
+		return nil, fmt.Errorf("%w%w", errors.Join(errs...), errConfig)
 	}
 	return servers, nil
 }

@@ -21,7 +21,7 @@ func (c *checkCmd) Run(ctx context.Context, io streams) error {
 		return err
 	}
 	if err := config.CheckExposure(cfg.Bridge.Listen, cfg.Bridge.Auth.Enabled(), false); err != nil {
-		return fmt.Errorf("%w: %w", errConfig, err)
+		return fmt.Errorf("%w%w", err, errConfig)
 	}
 	if c.Offline {
 		fmt.Fprintf(io.stdout, "The configuration is valid: %d servers, listening on %s.\n", len(cfg.Servers), cfg.Bridge.Listen)

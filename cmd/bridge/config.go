@@ -15,8 +15,8 @@ type configFlags struct {
 	Demo   bool   `help:"Use the built-in demo server and no configuration file."`
 }
 
-// errConfig is in the tree of an error of the configuration.
-var errConfig = errors.New("the configuration cannot be used")
+// errConfig is in the tree of an error of the configuration. It adds nothing to the message.
+var errConfig = errors.New("")
 
 // load reads the configuration and prints its warnings.
 func (f configFlags) load(io streams, command []string) (*config.Config, error) {
@@ -35,7 +35,7 @@ func (f configFlags) load(io streams, command []string) (*config.Config, error) 
 	if path == "" {
 		found, err := config.Find(".")
 		if err != nil {
-			return nil, fmt.Errorf("%w; or try bridge serve --demo, or bridge serve -- COMMAND ARGS…: %w", err, errConfig)
+			return nil, fmt.Errorf("%w; or try the built-in server with --demo%w", err, errConfig)
 		}
 		path = found
 	}
@@ -43,9 +43,9 @@ func (f configFlags) load(io streams, command []string) (*config.Config, error) 
 	printWarnings(io.stderr, path, warnings)
 	if err != nil {
 		if list, ok := errors.AsType[*config.Error](err); ok {
-			return nil, fmt.Errorf("%s: %d problems, %w:\n%w", path, len(list.Problems), errConfig, err)
+			return nil, fmt.Errorf("%s: %d problems:\n%w%w", path, len(list.Problems), err, errConfig)
 		}
-		return nil, fmt.Errorf("%w: %w", errConfig, err)
+		return nil, fmt.Errorf("%w%w", err, errConfig)
 	}
 	return cfg, nil
 }

@@ -36,7 +36,7 @@ func (c *serveCmd) Run(ctx context.Context, io streams) error {
 		cfg.Bridge.Listen = c.Listen
 	}
 	if err := config.CheckExposure(cfg.Bridge.Listen, cfg.Bridge.Auth.Enabled(), c.InsecureNoAuth); err != nil {
-		return fmt.Errorf("%w: %w", errConfig, err)
+		return fmt.Errorf("%w%w", err, errConfig)
 	}
 	log := slog.New(slog.NewJSONHandler(io.stderr, &slog.HandlerOptions{Level: cfg.Bridge.Telemetry.LogLevel}))
 	return serve(ctx, cfg, log)

@@ -136,13 +136,12 @@ func (c *Catalogue) update(handle string, change func(*bridge.Server)) {
 		entry.Since = time.Now()
 	}
 	c.servers[handle] = entry
-	if c.waiting[handle] {
-		delete(c.waiting, handle)
-		if len(c.waiting) == 0 {
-			close(c.settled)
-		}
-	}
+	last := len(c.waiting) == 1 && c.waiting[handle]
+	delete(c.waiting, handle)
 	c.publishLocked()
+	if last { // whoever waited for this looks at the snapshot next
+		close(c.settled)
+	}
 }
 
 // publishLocked makes a snapshot of all entries the current one.
