@@ -68,7 +68,8 @@ func dial(ctx context.Context, o *Options, version string) (_ *Conn, refused boo
 	// The SDK's Connect would wait for its own end, in which the wire has no part.
 	stop := context.AfterFunc(hctx, func() { c.end(cause{closed: true}) })
 	session, err := rpc.NewClient(o.Options).Connect(hctx, wire{c}, &mcp.ClientSessionOptions{ProtocolVersion: version})
-	inTime := stop()
+	// The SDK may have noticed the context's end before our function was started.
+	late := !stop() || err != nil && hctx.Err() != nil
 	if err == nil {
 		c.session = session
 		c.peer = rpc.PeerOf(session)
@@ -77,7 +78,7 @@ func dial(ctx context.Context, o *Options, version string) (_ *Conn, refused boo
 		}
 	}
 	close(c.connected)
-	if err == nil && inTime {
+	if err == nil && !late {
 		return c, false, nil
 	}
 
@@ -90,7 +91,7 @@ func dial(ctx context.Context, o *Options, version string) (_ *Conn, refused boo
 	switch {
 	case ctx.Err() != nil:
 		return nil, false, ctx.Err()
-	case !inTime:
+	case late:
 		return nil, false, handshake("the server did not answer " + question + " within " + o.Handshake.String() + words)
 	case c.refused.Load() != nil:
 		e := c.refused.Load()

@@ -53,12 +53,14 @@ func sayf(format string, args ...any) {
 func fake(mode string) {
 	s := &fakeServer{in: bufio.NewReaderSize(os.Stdin, 1<<20), asked: make(chan json.RawMessage, 1), cancels: map[string]chan struct{}{}}
 	switch mode {
+	case "parent":
+		parent()
 	case "exits":
 		fmt.Fprintln(os.Stderr, "cannot open the \x1b[31mdatabase\x1b[0m\x07")
-		os.Exit(3)
+		exit(3)
 	case "silent":
 		fmt.Fprintln(os.Stderr, "still compiling")
-		select {}
+		sleep()
 	case "banner":
 		fmt.Println("Welcome to the server!")
 		fmt.Println(`{"level":"info","msg":"ready"}`)
@@ -71,7 +73,7 @@ func fake(mode string) {
 		if err := cmd.Start(); err != nil {
 			panic(err)
 		}
-		defer func() { select {} }()
+		defer sleep()
 	}
 	s.serve(mode)
 }
@@ -85,7 +87,7 @@ func (s *fakeServer) serve(mode string) {
 		var m message
 		if err := json.Unmarshal(line, &m); err != nil {
 			fmt.Fprintf(os.Stderr, "the server got a bad frame: %.100q\n", line)
-			os.Exit(9)
+			exit(9)
 		}
 		switch m.Method {
 		case "initialize":
@@ -109,9 +111,14 @@ func (s *fakeServer) serve(mode string) {
 			s.asked <- line
 		case "tools/call":
 			s.cancels[string(m.ID)] = make(chan struct{})
+			if m.Params.Name == "closeinput" {
+				_ = os.Stdin.Close()
+				sayf(`{"jsonrpc":"2.0","id":%s,"result":{}}`, m.ID)
+				sleep()
+			}
 			if m.Params.Name == "deafen" {
 				sayf(`{"jsonrpc":"2.0","id":%s,"result":{}}`, m.ID)
-				select {} // holding the lock; nothing is read any more
+				sleep() // holding the lock; nothing is read any more
 			}
 			go s.tool(&m)
 		case "notifications/cancelled":
@@ -135,7 +142,7 @@ func (s *fakeServer) initialize(mode string, m *message) {
 		version = "1999-12-31"
 	case "breaks":
 		fmt.Print(`{"jsonrpc":"2.0","id":1,"result":{"protocol`)
-		os.Exit(0)
+		exit(0)
 	}
 	sayf(`{"result":{"protocolVersion":%q,"capabilities":{"tools":{"listChanged":true},"logging":{}},`+
 		`"serverInfo":{"name":"fake","title":"A fake","version":"1"},"instructions":"be careful"},"id":%s,"jsonrpc":"2.0"}`, version, m.ID)
@@ -161,6 +168,9 @@ func (s *fakeServer) tool(m *message) {
 	}
 	switch m.Params.Name {
 	case "echo":
+		if m.Params.Arguments == nil {
+			m.Params.Arguments = []byte("{}")
+		}
 		answer("%s", m.Params.Arguments)
 	case "received":
 		s.mu.Lock()
@@ -199,21 +209,18 @@ func (s *fakeServer) tool(m *message) {
 	case "never":
 	case "die":
 		fmt.Fprintln(os.Stderr, a.Text)
-		os.Exit(a.N)
+		exit(a.N)
 	case "kill":
 		_ = syscall.Kill(os.Getpid(), syscall.SIGKILL)
 	case "closeoutput":
 		_ = os.Stdout.Close()
-	case "closeinput":
-		_ = os.Stdin.Close()
-		answer(`{}`)
 	case "half":
 		say.Lock()
 		fmt.Printf(`{"jsonrpc":"2.0","id":%s,"result":{"a":`, m.ID)
-		os.Exit(0)
+		exit(0)
 	case "answerandexit":
 		answer(`{"last":%q}`, strings.Repeat("x", a.N))
-		os.Exit(0)
+		exit(0)
 	case "stderr":
 		for i := range a.N {
 			fmt.Fprintf(os.Stderr, "%s %d\n", a.Text, i)
@@ -226,7 +233,7 @@ func (s *fakeServer) tool(m *message) {
 	case "ask":
 		sayf(`{"jsonrpc":"2.0","id":"q","method":%q,"params":{}}`, a.Text)
 		line := <-s.asked
-		answer("%s", line)
+		answer("%s", strings.TrimSpace(string(line)))
 	case "env":
 		b, _ := json.Marshal(map[string]any{"env": os.Environ(), "args": os.Args, "fds": openFDs()})
 		answer("%s", b)
@@ -250,4 +257,14 @@ func openFDs() int {
 		}
 	}
 	return n
+}
+
+// exit ends a fake at once; os.Exit sleeps for a second under the race detector.
+func exit(code int) { syscall.Exit(code) }
+
+// sleep never returns, and is no deadlock.
+func sleep() {
+	for {
+		time.Sleep(time.Hour)
+	}
 }

@@ -115,8 +115,12 @@ func (c *Conn) malformed(b []byte, err error) {
 	c.skip(b, err.Error())
 }
 
-// dropped deals with a line over the limit.
+// dropped deals with a line that was not kept.
 func (c *Conn) dropped(s *skim) {
+	if s.size <= int(c.o.ResultBytes) {
+		c.skip(s.head, "it is not JSON-RPC")
+		return
+	}
 	c.tooLarge.Add(1)
 	if id, ours := parseID(s.answers()); ours {
 		c.lane.deliver(id, answer{err: &rpc.Failure{
@@ -125,7 +129,7 @@ func (c *Conn) dropped(s *skim) {
 		}})
 		return
 	}
-	c.skip(nil, "it is too large")
+	c.skip(s.head, "it is too large")
 }
 
 // skip counts a line that is no use, and logs the beginning of it.

@@ -27,7 +27,7 @@ func TestMain(m *testing.M) {
 	Main()
 	if mode := os.Getenv("STDIO_FAKE"); mode != "" {
 		fake(mode)
-		os.Exit(0)
+		exit(0)
 	}
 	code := m.Run()
 	if err := supervisor().Close(); err != nil {
@@ -225,4 +225,32 @@ func sh(t testing.TB) string {
 		t.Fatal(err)
 	}
 	return path
+}
+
+func itoa(n int) string { return strconv.Itoa(n) }
+
+// A countHandler counts the records with a message.
+type countHandler struct {
+	slog.Handler
+	msg string
+	n   *int
+}
+
+func (h countHandler) Handle(ctx context.Context, r slog.Record) error {
+	if r.Message == h.msg {
+		*h.n++
+	}
+	return h.Handler.Handle(ctx, r)
+}
+
+func (h countHandler) WithAttrs(a []slog.Attr) slog.Handler {
+	h.Handler = h.Handler.WithAttrs(a)
+	return h
+}
+
+// countStarts counts the processes that a Dial with o starts.
+func countStarts(o *Options) *int {
+	n := new(1)
+	o.Log = slog.New(countHandler{o.Log.Handler(), "the server refused initialize; it is started again and asked by server/discover", n})
+	return n
 }

@@ -18,7 +18,8 @@ type reader struct {
 	// line gets each line, without its line feed. It may keep the bytes if
 	// own is set, else they are valid during the call only.
 	line func(b []byte, own bool)
-	// dropped gets what was found out about a line over the limit, at its end.
+	// dropped gets what was found out about a line that was not kept, at its end: it is over
+	// the limit, or no frame.
 	dropped func(s *skim)
 }
 

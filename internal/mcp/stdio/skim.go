@@ -13,6 +13,8 @@ type skim struct {
 	key    []byte
 	id     []byte // the value of the last member called id
 	ids    int
+	size   int    // of the frame
+	head   []byte // the beginning of it, for the log
 }
 
 // tokenBytes bounds a key or an id that is kept; ours are shorter.
@@ -20,6 +22,10 @@ const tokenBytes = 32
 
 // feed takes the next piece.
 func (s *skim) feed(b []byte) {
+	s.size += len(b)
+	if n := excerptBytes - len(s.head); n > 0 {
+		s.head = append(s.head, b[:min(n, len(b))]...)
+	}
 	for _, c := range b {
 		if s.str {
 			switch {

@@ -32,7 +32,7 @@ type Supervisor struct {
 	pipe   *os.File         // its standard input; nil before the first start
 	dead   chan struct{}    // closed when it has exited
 	live   map[int]struct{} // :: leaders of the groups alive
-	kill   func() error     // ends it by force
+	pid    int              // its number
 }
 
 // NewSupervisor returns a supervisor that is not started yet. A nil log discards.
@@ -115,7 +115,7 @@ func (s *Supervisor) ensureLocked() error {
 		_ = cmd.Wait()
 		close(dead)
 	}()
-	s.pipe, s.dead, s.kill = w, dead, cmd.Process.Kill
+	s.pipe, s.dead, s.pid = w, dead, cmd.Process.Pid
 	for _, pid := range slices.Sorted(maps.Keys(s.live)) {
 		if _, err := fmt.Fprintf(w, "+%d\n", pid); err != nil {
 			return fmt.Errorf("registering with the supervisor: %w", err)
@@ -128,7 +128,7 @@ func (s *Supervisor) ensureLocked() error {
 func (s *Supervisor) Close() error {
 	s.mu.Lock()
 	s.closed = true
-	pipe, dead, kill := s.pipe, s.dead, s.kill
+	pipe, dead, pid := s.pipe, s.dead, s.pid
 	s.pipe = nil
 	s.mu.Unlock()
 	if pipe == nil {
@@ -138,7 +138,8 @@ func (s *Supervisor) Close() error {
 	select {
 	case <-dead:
 	case <-time.After(superviseGrace + 2*time.Second):
-		_ = kill()
+		// It was not waited for, so the number is its own.
+		_ = syscall.Kill(pid, syscall.SIGKILL)
 		<-dead
 	}
 	return err
