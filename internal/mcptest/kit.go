@@ -3,7 +3,6 @@ package mcptest
 import (
 	"bytes"
 	"context"
-	"encoding/json"
 	"fmt"
 	"os"
 	"slices"
@@ -82,7 +81,7 @@ func write(_ context.Context, c *call) (string, error) {
 	if err := c.decode(&a); err != nil {
 		return "", err
 	}
-	c.s.write([]byte(strings.ReplaceAll(a.Frame, "{id}", string(c.id))))
+	c.write([]byte(strings.ReplaceAll(a.Frame, "{id}", string(c.id))))
 	return "", errSilent
 }
 
@@ -147,7 +146,7 @@ func say(_ context.Context, c *call) (string, error) {
 		return "", err
 	}
 	fmt.Fprintln(os.Stderr, a.Stderr)
-	c.s.write([]byte(a.Stdout))
+	c.write([]byte(a.Stdout))
 	return text("said"), nil
 }
 
@@ -255,7 +254,7 @@ func addTool(_ context.Context, c *call) (string, error) {
 		return "", err
 	}
 	c.s.update(func() { c.s.tools = append(c.s.tools, namesake(a.Name)) })
-	c.s.changedTools()
+	c.changedTools()
 	return text("added"), nil
 }
 
@@ -267,7 +266,7 @@ func removeTool(_ context.Context, c *call) (string, error) {
 	c.s.update(func() {
 		c.s.tools = slices.DeleteFunc(c.s.tools, func(t *tool) bool { return t.name == a.Name })
 	})
-	c.s.changedTools()
+	c.changedTools()
 	return text("removed"), nil
 }
 
@@ -281,20 +280,11 @@ func fixed(name, description, result, more string) *tool {
 	return &tool{name, def(name, description, ``, more), func(context.Context, *call) (string, error) { return result, nil }}
 }
 
-// compact returns the JSON without white space, so that a result can be written over lines and sent on one.
-func compact(js string) string {
-	var b bytes.Buffer
-	if err := json.Compact(&b, []byte(js)); err != nil {
-		panic(fmt.Sprintf("mcptest: %v in %s", err, js))
-	}
-	return b.String()
-}
-
 // plain is mode OK.
-func plain([]string) error { return newServer(kit()...).serve(os.Stdin) }
+func plain([]string) (*server, error) { return newServer(kit()...), nil }
 
-func idLast([]string) error {
+func idLast([]string) (*server, error) {
 	s := newServer(kit()...)
 	s.idLast = true
-	return s.serve(os.Stdin)
+	return s, nil
 }

@@ -15,10 +15,11 @@ import (
 	"time"
 )
 
-const (
-	envMark = "MCPTEST_MARK"   // what NoLeaks finds processes by that are nobody's children any more
-	settle  = 10 * time.Second // how long a goroutine or process may take to end
-)
+// envMark is what NoLeaks finds processes by that are nobody's children any more.
+const envMark = "MCPTEST_MARK"
+
+// settle is how long a goroutine or process may take to end.
+var settle = 10 * time.Second
 
 // NoLeaks checks, when the test and all its cleanups that were registered later
 // are over, that every goroutine and every process that was started since is

@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-func banner([]string) error {
+func banner([]string) (*server, error) {
 	fmt.Fprintln(os.Stderr, "[info] warming up")
 	fmt.Println("*** Example MCP Server v1.2.3 ***")
 	fmt.Println()
@@ -23,7 +23,7 @@ func banner([]string) error {
 		fmt.Fprintln(os.Stderr, "[debug] about to answer")
 		return append([]byte("debug: about to answer\n"), frame...)
 	}
-	return s.serve(os.Stdin)
+	return s, nil
 }
 
 func exitAtOnce(args []string) error {
@@ -48,44 +48,41 @@ func neverAnswerInitialize([]string) error {
 	return err
 }
 
-func stubborn([]string) error {
+func stubborn([]string) (*server, error) {
 	signal.Ignore(syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP, syscall.SIGPIPE)
-	if err := newServer(kit()...).serve(os.Stdin); err != nil {
-		return err
-	}
-	fmt.Println("the end of stdin is ignored")
-	forever()
-	return nil
+	s := newServer(kit()...)
+	s.stay = true
+	return s, nil
 }
 
-func stopsReading([]string) error {
+func stopsReading([]string) (*server, error) {
 	s := newServer(kit()...)
-	s.first = func(s *server, m *message) bool {
+	s.first = func(w *wire, m *message) bool {
 		if m.Method == "tools/list" {
-			s.answer(m.ID, s.listTools())
+			w.answer(m.ID, w.s.listTools())
 			forever() // this is the one reader
 		}
 		return false
 	}
-	return s.serve(os.Stdin)
+	return s, nil
 }
 
-func neverAnswerCall([]string) error {
+func neverAnswerCall([]string) (*server, error) {
 	s := newServer(kit()...)
-	s.first = func(_ *server, m *message) bool { return m.Method == "tools/call" }
-	return s.serve(os.Stdin)
+	s.first = func(_ *wire, m *message) bool { return m.Method == "tools/call" }
+	return s, nil
 }
 
-func noPing([]string) error {
+func noPing([]string) (*server, error) {
 	s := newServer(kit()...)
-	s.first = func(s *server, m *message) bool {
+	s.first = func(w *wire, m *message) bool {
 		if m.Method == "ping" {
-			s.refuse(m.ID, -32601, "method not found")
+			w.refuse(m.ID, -32601, "method not found")
 			return true
 		}
 		return false
 	}
-	return s.serve(os.Stdin)
+	return s, nil
 }
 
 // forever never returns. A channel would not do: the runtime ends a process of which all goroutines wait for nothing.
@@ -96,7 +93,7 @@ func forever() {
 }
 
 // dieInCall counts its calls in a file, since the process that made one is gone.
-func dieInCall(args []string) error {
+func dieInCall(args []string) (*server, error) {
 	file := ""
 	if len(args) > 0 {
 		file = args[0]
@@ -112,8 +109,8 @@ func dieInCall(args []string) error {
 					return text(fmt.Sprintf("ran %d times", ran)), nil
 				}
 			}
-			c.s.wmu.Lock() // held to the end: nobody writes behind it
-			_, _ = io.WriteString(c.s.w, half)
+			c.mu.Lock() // held to the end: nobody writes behind it
+			_, _ = io.WriteString(c.w, half)
 			fmt.Fprintln(os.Stderr, "fatal: the tool took the server down")
 			os.Exit(7)
 			return "", nil
@@ -125,7 +122,7 @@ func dieInCall(args []string) error {
 		&tool{"die_read_only", def("die_read_only", "Dies, but changes nothing.", ``, readOnly), die("")},
 		&tool{"die_half", def("die_half", "Dies in the middle of its answer.", ``, ``), die(`{"jsonrpc":"2.0","result":{"content":[{"type":"te`)},
 	)
-	return newServer(tools...).serve(os.Stdin)
+	return newServer(tools...), nil
 }
 
 // runs appends a line to the file and returns how many it holds then.

@@ -3,7 +3,6 @@ package mcptest
 import (
 	"encoding/json"
 	"fmt"
-	"os"
 	"strconv"
 	"strings"
 )
@@ -15,12 +14,12 @@ var ToolNames = []string{
 	"docs", "openapi.json", "firecrawl_search", "a__b", "dot.ted", "..", "what?", "ha#sh", "trailing/", "Other", `quo"te`, "+", "a;b=c",
 }
 
-func names([]string) error {
+func names([]string) (*server, error) {
 	var tools []*tool
 	for _, n := range ToolNames {
 		tools = append(tools, namesake(n))
 	}
-	return newServer(tools...).serve(os.Stdin)
+	return newServer(tools...), nil
 }
 
 // numbered are tools tool_<from>, … that answer their own names.
@@ -33,29 +32,29 @@ func numbered(from, n int) []*tool {
 }
 
 // listing answers tools/list with what page makes of the cursor ("" on the first page).
-func listing(tools []*tool, page func(cursor string) string) error {
+func listing(tools []*tool, page func(cursor string) string) *server {
 	s := newServer(tools...)
-	s.first = func(s *server, m *message) bool {
+	s.first = func(w *wire, m *message) bool {
 		if m.Method != "tools/list" {
 			return false
 		}
 		var p struct{ Cursor string }
 		if len(m.Params) > 0 && json.Unmarshal(m.Params, &p) != nil {
-			s.refuse(m.ID, -32602, "the cursor is not a string")
+			w.refuse(m.ID, -32602, "the cursor is not a string")
 			return true
 		}
-		s.answer(m.ID, page(p.Cursor))
+		w.answer(m.ID, page(p.Cursor))
 		return true
 	}
-	return s.serve(os.Stdin)
+	return s
 }
 
-func pages(args []string) error {
+func pages(args []string) (*server, error) {
 	counts := []int{25, 10} // tools, on a page
 	for i := range min(len(args), len(counts)) {
 		n, err := strconv.Atoi(args[i])
 		if err != nil || n < 1 {
-			return fmt.Errorf("%q is no number of tools", args[i])
+			return nil, fmt.Errorf("%q is no number of tools", args[i])
 		}
 		counts[i] = n
 	}
@@ -69,59 +68,59 @@ func pages(args []string) error {
 			next = fmt.Sprintf(`,"nextCursor":"%d"`, to)
 		}
 		return `{"tools":` + listOf(tools[from:to]) + next + `}`
-	})
+	}), nil
 }
 
-func pagesLoop([]string) error {
+func pagesLoop([]string) (*server, error) {
 	return listing(kit(), func(cursor string) string {
 		if cursor == "" {
 			return `{"tools":` + listOf(kit()) + `,"nextCursor":"again"}`
 		}
 		return `{"tools":[],"nextCursor":"again"}`
-	})
+	}), nil
 }
 
-func pagesEndless([]string) error {
+func pagesEndless([]string) (*server, error) {
 	return listing(kit(), func(cursor string) string {
 		if cursor == "" {
 			return `{"tools":` + listOf(kit()) + `,"nextCursor":"1"}`
 		}
 		n, _ := strconv.Atoi(cursor)
 		return fmt.Sprintf(`{"tools":[],"nextCursor":"%d"}`, n+1)
-	})
+	}), nil
 }
 
-func noTools([]string) error {
+func noTools([]string) (*server, error) {
 	s := newServer()
 	s.capabilities = `{}`
-	s.first = func(s *server, m *message) bool {
+	s.first = func(w *wire, m *message) bool {
 		if strings.HasPrefix(m.Method, "tools/") {
-			s.refuse(m.ID, -32601, fmt.Sprintf("method %q not found", m.Method))
+			w.refuse(m.ID, -32601, fmt.Sprintf("method %q not found", m.Method))
 			return true
 		}
 		return false
 	}
-	return s.serve(os.Stdin)
+	return s, nil
 }
 
-func badSchema([]string) error {
+func badSchema([]string) (*server, error) {
 	tools := numbered(1, 6)
 	tools[3].def = `{"name":"tool_4","description":"Its schema is of a string.","inputSchema":{"type":"string"}}`
-	return newServer(tools...).serve(os.Stdin)
+	return newServer(tools...), nil
 }
 
-func badDescription([]string) error {
+func badDescription([]string) (*server, error) {
 	tools := numbered(1, 6)
 	tools[3].def = `{"name":"tool_4","description":5,"inputSchema":{"type":"object"}}`
-	return newServer(tools...).serve(os.Stdin)
+	return newServer(tools...), nil
 }
 
-func badTools([]string) error {
+func badTools([]string) (*server, error) {
 	good := numbered(1, 3)
 	entries := []string{
 		`5`, good[0].def, `null`, `{"description":"no name","inputSchema":{"type":"object"}}`, `{"name":"","inputSchema":{"type":"object"}}`,
 		good[1].def, `{"name":7,"inputSchema":{"type":"object"}}`, `{"name":"array_schema","inputSchema":[]}`, `{"name":"string_schema","inputSchema":"object"}`,
 		`["name"]`, good[2].def, good[0].def,
 	}
-	return listing(good, func(string) string { return `{"tools":[` + strings.Join(entries, ",") + `]}` })
+	return listing(good, func(string) string { return `{"tools":[` + strings.Join(entries, ",") + `]}` }), nil
 }

@@ -49,12 +49,12 @@ func Main() {
 
 // run is the server process. It returns the exit status.
 func run(mode string, args []string) int {
-	m, ok := modes[mode]
+	p, ok := program(mode)
 	if !ok {
 		fmt.Fprintf(os.Stderr, "mcptest: there is no mode %q\n", mode)
 		return 2
 	}
-	if err := m(args); err != nil {
+	if err := p(args); err != nil {
 		fmt.Fprintf(os.Stderr, "mcptest %s: %v\n", mode, err)
 		return 1
 	}
@@ -66,14 +66,15 @@ func run(mode string, args []string) int {
 // It fails the test when there is no such mode, or TestMain does not call Main.
 func Command(t testing.TB, mode string, args ...string) (command string, argv, env []string) {
 	t.Helper()
-	if _, ok := modes[mode]; !ok {
+	if _, ok := program(mode); !ok {
 		t.Fatalf("mcptest: there is no mode %q", mode)
 	}
 	self, err := os.Executable()
 	if err != nil {
 		t.Fatalf("mcptest: %v", err)
 	}
-	return self, slices.Clone(args), []string{envMode + "=" + mode}
+	// A program with the race detector sleeps a second before it exits, unless told otherwise.
+	return self, slices.Clone(args), []string{envMode + "=" + mode, "GORACE=atexit_sleep_ms=0"}
 }
 
 // CommandLine returns the same as one list of arguments that needs nothing in

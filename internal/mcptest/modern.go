@@ -12,39 +12,39 @@ const modernVersion = "2026-07-28"
 
 // modern is a server of the stateless protocol: no handshake; every request says
 // in its _meta who asks, and every result that it is complete and who answers.
-func modern(args []string) error {
+func modern(args []string) (*server, error) {
 	s := newServer(kit()...)
-	s.first = func(s *server, m *message) bool {
+	s.first = func(w *wire, m *message) bool {
 		if m.ID == nil {
 			return false // notifications carry no _meta
 		}
 		switch m.Method {
 		case "initialize":
-			s.refuse(m.ID, -32601, `"initialize" is not supported; this server speaks `+modernVersion+` only`)
+			w.refuse(m.ID, -32601, `"initialize" is not supported; this server speaks `+modernVersion+` only`)
 			if slices.Contains(args, "exit") {
 				os.Exit(1)
 			}
 			return true
 		case "ping":
-			s.refuse(m.ID, -32601, `"ping" is not supported`)
+			w.refuse(m.ID, -32601, `"ping" is not supported`)
 			return true
 		}
 		if e := checkMeta(m.Params); e != nil {
-			s.refuse(m.ID, e.code, e.msg)
+			w.refuse(m.ID, e.code, e.msg)
 			return true
 		}
 		switch m.Method {
 		case "server/discover":
-			s.answer(m.ID, fmt.Sprintf(`{"supportedVersions":[%q],"capabilities":%s,"instructions":%q,"ttlMs":0}`, modernVersion, s.caps(), instructions))
+			w.answer(m.ID, fmt.Sprintf(`{"supportedVersions":[%q],"capabilities":%s,"instructions":%q,"ttlMs":0}`, modernVersion, s.caps(), instructions))
 			return true
 		case "subscriptions/listen":
-			s.subscribe(m)
+			w.subscribe(m)
 			return true
 		}
 		return false
 	}
-	s.frame = func(frame []byte) []byte { return s.complete(frame) }
-	return s.serve(os.Stdin)
+	s.frame = func(frame []byte) []byte { return complete(frame) }
+	return s, nil
 }
 
 // checkMeta says what a modern request lacks.
@@ -72,14 +72,14 @@ func checkMeta(params json.RawMessage) *wireError {
 }
 
 // subscribe starts a stream of notifications, which lasts until it is cancelled: it has no answer.
-func (s *server) subscribe(m *message) {
-	s.update(func() { s.listen = m.ID })
-	s.notify("notifications/subscriptions/acknowledged",
+func (w *wire) subscribe(m *message) {
+	w.s.update(func() { w.s.listen, w.s.listener = m.ID, w })
+	w.notify("notifications/subscriptions/acknowledged",
 		`{"_meta":{"io.modelcontextprotocol/subscriptionId":`+string(m.ID)+`},"notifications":{"toolsListChanged":true}}`)
 }
 
 // complete adds to a result what the stateless protocol wants there, behind what the tool said.
-func (s *server) complete(frame []byte) []byte {
+func complete(frame []byte) []byte {
 	var f struct {
 		ID     json.RawMessage            `json:"id"`
 		Result map[string]json.RawMessage `json:"result"`
@@ -89,7 +89,7 @@ func (s *server) complete(frame []byte) []byte {
 	}
 	meta := ""
 	if f.Result["_meta"] == nil {
-		meta = `,"_meta":{"io.modelcontextprotocol/serverInfo":` + s.info() + `}`
+		meta = `,"_meta":{"io.modelcontextprotocol/serverInfo":` + info + `}`
 	}
 	more := `"resultType":"complete"` + meta + `}}`
 	body := strings.TrimSuffix(string(frame), `}}`)

@@ -52,28 +52,76 @@ const (
 	NoPing = "no-ping"
 )
 
-// modes are the servers, by name.
-var modes = map[string]func(args []string) error{ // :: mode -> what its process does
-	OK:                    plain,
-	Banner:                banner,
+// The modes that listen for HTTP. They print the URL of their MCP endpoint as
+// the first line on stdout; run them with [Start].
+const (
+	// HTTPOK is the SDK's Streamable HTTP handler with the tools echo, structured, fail, header and slow.
+	// Arguments: "json" answers in JSON and not in events, "stateless" keeps no sessions and speaks 2026-07-28 too.
+	HTTPOK = "http-ok"
+	// HTTPRaw is a stdio mode over Streamable HTTP, byte by byte, with tools besides that break the transport:
+	// http_status, http_type, http_drop, http_drop_stream, http_expire. Arguments: the mode ([OK]), then
+	// "json" answers in JSON and drops notifications, "no-get" refuses the GET stream, "no-session" has no session ids.
+	HTTPRaw = "http-raw"
+	// SSEOK is the SDK's handler of the deprecated HTTP+SSE transport, with the tools of HTTPOK.
+	SSEOK = "sse-ok"
+	// HTTPHang takes every request and answers none.
+	HTTPHang = "http-hang"
+	// HTTP401 answers 401 with a challenge to everything.
+	HTTP401 = "http-401"
+	// HTTP502 answers 502 with a page to everything, as a proxy does.
+	HTTP502 = "http-502"
+	// HTTPNeed is HTTPOK for requests with a header, 401 for others. Arguments: the header's name and value, then those of HTTPOK.
+	HTTPNeed = "http-need"
+)
+
+// servers make what speaks MCP by hand, on stdio or, under [HTTPRaw], over HTTP.
+var servers = map[string]func(args []string) (*server, error){ // :: mode -> its server
+	OK:              plain,
+	Banner:          banner,
+	Stubborn:        stubborn,
+	StopsReading:    stopsReading,
+	NeverAnswerCall: neverAnswerCall,
+	DieInCall:       dieInCall,
+	Pages:           pages,
+	PagesLoop:       pagesLoop,
+	PagesEndless:    pagesEndless,
+	NoTools:         noTools,
+	BadSchema:       badSchema,
+	BadDescription:  badDescription,
+	BadTools:        badTools,
+	Exact:           exact,
+	Results:         results,
+	IDLast:          idLast,
+	Schemas:         schemas,
+	Names:           names,
+	Modern:          modern,
+	NoPing:          noPing,
+}
+
+// programs are the other modes: whole programs.
+var programs = map[string]func(args []string) error{ // :: mode -> what its process does
 	ExitAtOnce:            exitAtOnce,
 	NeverAnswerInitialize: neverAnswerInitialize,
-	Stubborn:              stubborn,
-	StopsReading:          stopsReading,
-	NeverAnswerCall:       neverAnswerCall,
-	DieInCall:             dieInCall,
-	Pages:                 pages,
-	PagesLoop:             pagesLoop,
-	PagesEndless:          pagesEndless,
-	NoTools:               noTools,
-	BadSchema:             badSchema,
-	BadDescription:        badDescription,
-	BadTools:              badTools,
-	Exact:                 exact,
-	Results:               results,
-	IDLast:                idLast,
-	Schemas:               schemas,
-	Names:                 names,
-	Modern:                modern,
-	NoPing:                noPing,
+	HTTPOK:                listening("/mcp", httpOK),
+	HTTPRaw:               listening("/mcp", httpRaw),
+	SSEOK:                 listening("/sse", sseOK),
+	HTTPHang:              listening("/mcp", httpHang),
+	HTTP401:               listening("/mcp", http401),
+	HTTP502:               listening("/mcp", http502),
+	HTTPNeed:              listening("/mcp", httpNeed),
+}
+
+// program returns what a process of the mode does.
+func program(mode string) (func(args []string) error, bool) {
+	if newServer, ok := servers[mode]; ok {
+		return func(args []string) error {
+			s, err := newServer(args)
+			if err != nil {
+				return err
+			}
+			return s.serveStdio()
+		}, true
+	}
+	p, ok := programs[mode]
+	return p, ok
 }

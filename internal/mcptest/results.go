@@ -1,11 +1,9 @@
 package mcptest
 
-import "os"
-
 // exact are results that lose something in any decoding to Go values: what
 // comes out of a bridge must have these very bytes.
-func exact([]string) error {
-	return newServer(append(kit(), exactTools()...)...).serve(os.Stdin)
+func exact([]string) (*server, error) {
+	return newServer(append(kit(), exactTools()...)...), nil
 }
 
 // The structured contents and blocks of mode [Exact], for comparing.
@@ -49,7 +47,7 @@ const (
 	linkBlock  = `{"type":"resource_link","uri":"file:///big.csv","name":"big.csv","title":"Big","mimeType":"text/csv","size":123456}`
 )
 
-func results([]string) error {
+func results([]string) (*server, error) {
 	const person = `,"outputSchema":{"type":"object","properties":{"name":{"type":"string"}},"required":["name"],"additionalProperties":false}`
 	all := []*tool{
 		fixed("text", "One text block.", `{"content":[`+textBlock+`]}`, ``),
@@ -78,5 +76,5 @@ func results([]string) error {
 		fixed("breach", "Text, where its schema promises structured content.", `{"content":[`+textBlock+`]}`, person),
 		fixed("breach_type", "Structured content of another type than its schema says.", `{"content":[],"structuredContent":{"name":5}}`, person),
 	}
-	return newServer(all...).serve(os.Stdin)
+	return newServer(all...), nil
 }

@@ -2,7 +2,6 @@ package mcptest
 
 import (
 	"context"
-	"os"
 )
 
 // A SchemaTool is a tool of mode [Schemas].
@@ -37,7 +36,7 @@ var SchemaTools = []SchemaTool{
 	{"s16_ref_siblings_draft7", `{"$schema":"http://json-schema.org/draft-07/schema#","type":"object","properties":{"id":{"$ref":"#/definitions/id","description":"Of the order.","minLength":3}},"definitions":{"id":{"type":"string","maxLength":8}}}`, "A reference with siblings, which draft-07 ignores."},
 }
 
-func schemas([]string) error {
+func schemas([]string) (*server, error) {
 	var tools []*tool
 	for _, st := range SchemaTools {
 		d := `{"name":` + quote(st.Name) + `,"description":` + quote(st.About)
@@ -46,5 +45,5 @@ func schemas([]string) error {
 		}
 		tools = append(tools, &tool{st.Name, d + `}`, func(_ context.Context, c *call) (string, error) { return text(string(c.Args)), nil }})
 	}
-	return newServer(tools...).serve(os.Stdin)
+	return newServer(tools...), nil
 }

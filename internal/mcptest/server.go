@@ -13,20 +13,17 @@ import (
 	"sync"
 )
 
-// A server speaks MCP by hand. Its zero value, with tools, keeps all rules; the
+// A server speaks MCP by hand. With nothing but tools it keeps all rules; the
 // hooks are how a mode breaks one.
 type server struct {
-	name         string
 	capabilities string // JSON; "" is tools with listChanged
 	idLast       bool   // write an answer's id behind its result
+	stay         bool   // outlive the end of stdin
 
 	// first sees each message before anybody else, and returns true when it has dealt with it.
-	first func(s *server, m *message) bool
-	// frame changes each frame on its way out; it holds all that goes out between two others.
+	first func(w *wire, m *message) bool
+	// frame changes each frame on its way out; what it returns goes out in one piece.
 	frame func(frame []byte) []byte
-
-	wmu sync.Mutex
-	w   io.Writer // guarded by wmu
 
 	mu        sync.Mutex
 	tools     []*tool
@@ -34,13 +31,23 @@ type server struct {
 	calls     int                           // tools/call seen
 	cancelled []string                      // the requestIds of notifications/cancelled, as JSON
 	running   map[string]context.CancelFunc // :: request id -> ends its call
-	changed   chan struct{}                 // closed and replaced whenever the fields above change
+	changed   chan struct{}                 // closed and replaced whenever the fields of this group change
 	released  map[string]chan struct{}      // :: key -> closed by the tool release
 	blocked   map[string]int                // :: key -> calls of block that wait
+	listener  *wire                         // where notifications go that belong to no call; nil is to whoever causes them
 	listen    json.RawMessage               // the id of subscriptions/listen, on a modern server
 }
 
-// A message is a request or a notification. Spans are the exact bytes that came.
+// A wire is where a server's frames go: stdout, or the answer to one HTTP request.
+type wire struct {
+	s    *server
+	done chan struct{} // closed when no more frames come; nil on stdout
+
+	mu sync.Mutex
+	w  io.Writer // guarded by mu
+}
+
+// A message is a request or a notification. Its members are the exact bytes that came.
 type message struct {
 	ID     json.RawMessage `json:"id"`
 	Method string          `json:"method"`
@@ -56,7 +63,7 @@ type tool struct {
 
 // A call is one tools/call.
 type call struct {
-	s      *server
+	*wire
 	id     json.RawMessage
 	params json.RawMessage
 	Name   string          `json:"name"`
@@ -79,57 +86,63 @@ func (e *wireError) Error() string { return e.msg }
 
 func newServer(tools ...*tool) *server {
 	return &server{
-		name: "mcptest", w: os.Stdout, tools: tools,
-		running: map[string]context.CancelFunc{}, changed: make(chan struct{}),
+		tools: tools, running: map[string]context.CancelFunc{}, changed: make(chan struct{}),
 		released: map[string]chan struct{}{}, blocked: map[string]int{},
 	}
 }
 
-// serve reads lines until in ends. Calls run side by side; all else is answered in order.
-func (s *server) serve(in io.Reader) error {
+// serveStdio reads lines until stdin ends. Calls run side by side; all else is answered in order.
+func (s *server) serveStdio() error {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
-	r := bufio.NewReader(in)
+	w := &wire{s: s, w: os.Stdout}
+	r := bufio.NewReader(os.Stdin)
 	for {
 		line, err := r.ReadBytes('\n')
 		if line = bytes.TrimSpace(line); len(line) > 0 {
-			s.handle(ctx, line)
+			w.handle(ctx, line)
 		}
-		if err == io.EOF {
-			return nil
+		if errors.Is(err, io.EOF) {
+			break
 		}
 		if err != nil {
 			return err
 		}
 	}
+	if s.stay {
+		fmt.Println("the end of stdin is ignored")
+		forever()
+	}
+	return nil
 }
 
-func (s *server) handle(ctx context.Context, line []byte) {
+// handle answers one message on w.
+func (w *wire) handle(ctx context.Context, line []byte) {
+	s := w.s
 	s.update(func() { s.lines = append(s.lines, string(line)) })
 	m := new(message)
 	if err := json.Unmarshal(line, m); err != nil {
-		s.refuse(json.RawMessage("null"), -32700, err.Error())
+		w.refuse(json.RawMessage("null"), -32700, err.Error())
+		w.end()
 		return
 	}
-	if s.first != nil && s.first(s, m) {
+	switch {
+	case s.first != nil && s.first(w, m):
+	case m.Method == "tools/call":
+		w.call(ctx, m) // ends w when it is over
 		return
-	}
-	switch m.Method {
-	case "initialize":
-		s.answer(m.ID, s.initialize(m.Params))
-	case "ping":
-		s.answer(m.ID, `{}`)
-	case "tools/list":
-		s.answer(m.ID, s.listTools())
-	case "tools/call":
-		s.call(ctx, m)
-	case "notifications/cancelled":
+	case m.Method == "initialize":
+		w.answer(m.ID, s.initialize(m.Params))
+	case m.Method == "ping":
+		w.answer(m.ID, `{}`)
+	case m.Method == "tools/list":
+		w.answer(m.ID, s.listTools())
+	case m.Method == "notifications/cancelled":
 		s.cancel(m.Params)
-	default:
-		if m.ID != nil && m.Method != "" {
-			s.refuse(m.ID, -32601, fmt.Sprintf("method %q not found", m.Method))
-		}
+	case m.ID != nil && m.Method != "":
+		w.refuse(m.ID, -32601, fmt.Sprintf("method %q not found", m.Method))
 	}
+	w.end()
 }
 
 func (s *server) initialize(params json.RawMessage) string {
@@ -140,11 +153,13 @@ func (s *server) initialize(params json.RawMessage) string {
 	if json.Unmarshal(params, &p) == nil && slices.Contains([]string{"2025-06-18", "2025-03-26", "2024-11-05"}, p.ProtocolVersion) {
 		version = p.ProtocolVersion
 	}
-	return fmt.Sprintf(`{"protocolVersion":%q,"capabilities":%s,"serverInfo":%s,"instructions":%q}`,
-		version, s.caps(), s.info(), instructions)
+	return fmt.Sprintf(`{"protocolVersion":%q,"capabilities":%s,"serverInfo":%s,"instructions":%q}`, version, s.caps(), info, instructions)
 }
 
-const instructions = "A server for tests. Call echo to see that it lives."
+const (
+	info         = `{"name":"mcptest","version":"1.2.3"}`
+	instructions = "A server for tests. Call echo to see that it lives."
+)
 
 func (s *server) caps() string {
 	if s.capabilities != "" {
@@ -152,8 +167,6 @@ func (s *server) caps() string {
 	}
 	return `{"tools":{"listChanged":true}}`
 }
-
-func (s *server) info() string { return fmt.Sprintf(`{"name":%q,"version":"1.2.3"}`, s.name) }
 
 func (s *server) listTools() string {
 	s.mu.Lock()
@@ -175,21 +188,18 @@ func listOf(tools []*tool) string {
 	return b.String()
 }
 
-func (s *server) call(ctx context.Context, m *message) {
-	c := &call{s: s, id: m.ID, params: m.Params}
+func (w *wire) call(ctx context.Context, m *message) {
+	c := &call{wire: w, id: m.ID, params: m.Params}
 	if err := json.Unmarshal(m.Params, c); err != nil {
-		s.refuse(m.ID, -32602, err.Error())
+		w.refuse(m.ID, -32602, err.Error())
+		w.end()
 		return
 	}
-	s.mu.Lock()
-	i := slices.IndexFunc(s.tools, func(t *tool) bool { return t.name == c.Name })
-	var t *tool
-	if i >= 0 {
-		t = s.tools[i]
-	}
-	s.mu.Unlock()
+	s := w.s
+	t := s.tool(c.Name)
 	if t == nil {
-		s.refuse(m.ID, -32602, fmt.Sprintf("unknown tool %q", c.Name))
+		w.refuse(m.ID, -32602, fmt.Sprintf("unknown tool %q", c.Name))
+		w.end()
 		return
 	}
 	ctx, cancel := context.WithCancel(ctx)
@@ -199,17 +209,29 @@ func (s *server) call(ctx context.Context, m *message) {
 	})
 	// Ends with the process at the latest.
 	go func() {
+		defer w.end()
+		defer cancel()
 		result, err := t.run(ctx, c)
 		s.update(func() { delete(s.running, string(c.id)) })
-		defer cancel()
 		if err == nil {
-			s.answer(c.id, result)
+			w.answer(c.id, result)
 		} else if e, ok := errors.AsType[*wireError](err); ok {
-			s.refuse(c.id, e.code, e.msg)
+			w.refuse(c.id, e.code, e.msg)
 		} else if !errors.Is(err, errSilent) && ctx.Err() == nil {
-			s.refuse(c.id, -32603, err.Error())
+			w.refuse(c.id, -32603, err.Error())
 		}
 	}()
+}
+
+func (s *server) tool(name string) *tool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, t := range s.tools {
+		if t.name == name {
+			return t
+		}
+	}
+	return nil
 }
 
 func (s *server) cancel(params json.RawMessage) {
@@ -254,50 +276,57 @@ func (s *server) await(ctx context.Context, ok func() bool) error {
 }
 
 // answer writes a result.
-func (s *server) answer(id json.RawMessage, result string) {
-	if s.idLast {
-		s.write([]byte(`{"jsonrpc":"2.0","result":` + result + `,"id":` + string(id) + `}`))
-		return
-	}
-	s.write([]byte(`{"jsonrpc":"2.0","id":` + string(id) + `,"result":` + result + `}`))
-}
+func (w *wire) answer(id json.RawMessage, result string) { w.respond(id, `"result":`+result) }
 
 // refuse writes an error.
-func (s *server) refuse(id json.RawMessage, code int, msg string) {
-	e := fmt.Sprintf(`"error":{"code":%d,"message":%s}`, code, quote(msg))
-	if s.idLast {
-		s.write([]byte(`{"jsonrpc":"2.0",` + e + `,"id":` + string(id) + `}`))
+func (w *wire) refuse(id json.RawMessage, code int, msg string) {
+	w.respond(id, fmt.Sprintf(`"error":{"code":%d,"message":%s}`, code, quote(msg)))
+}
+
+func (w *wire) respond(id json.RawMessage, member string) {
+	if w.s.idLast {
+		w.write([]byte(`{"jsonrpc":"2.0",` + member + `,"id":` + string(id) + `}`))
 		return
 	}
-	s.write([]byte(`{"jsonrpc":"2.0","id":` + string(id) + `,` + e + `}`))
+	w.write([]byte(`{"jsonrpc":"2.0","id":` + string(id) + `,` + member + `}`))
 }
 
 // notify writes a notification.
-func (s *server) notify(method, params string) {
-	s.write([]byte(`{"jsonrpc":"2.0","method":` + quote(method) + `,"params":` + params + `}`))
+func (w *wire) notify(method, params string) {
+	w.write([]byte(`{"jsonrpc":"2.0","method":` + quote(method) + `,"params":` + params + `}`))
 }
 
 // write writes one frame and its newline.
-func (s *server) write(frame []byte) {
-	if s.frame != nil {
-		frame = s.frame(frame)
+func (w *wire) write(frame []byte) {
+	if w.s.frame != nil {
+		frame = w.s.frame(frame)
 	}
-	s.wmu.Lock()
-	defer s.wmu.Unlock()
-	// A client that has gone away is noticed by the end of stdin.
-	_, _ = s.w.Write(append(frame, '\n'))
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	// A client that has gone away is noticed by the end of what it sends.
+	_, _ = w.w.Write(append(frame, '\n'))
 }
 
-// changedTools says that the list of tools has changed, as the era wants it.
-func (s *server) changedTools() {
-	s.mu.Lock()
-	listen := s.listen
-	s.mu.Unlock()
+// end says that no more frames come.
+func (w *wire) end() {
+	if w.done != nil {
+		close(w.done)
+	}
+}
+
+// changedTools says that the list of tools has changed, where and how the era wants it.
+func (c *call) changedTools() {
+	c.s.mu.Lock()
+	listen, w := c.s.listen, c.s.listener
+	c.s.mu.Unlock()
+	if w == nil {
+		w = c.wire
+	}
 	params := `{}`
 	if listen != nil {
 		params = `{"_meta":{"io.modelcontextprotocol/subscriptionId":` + string(listen) + `}}`
 	}
-	s.notify("notifications/tools/list_changed", params)
+	w.notify("notifications/tools/list_changed", params)
 }
 
 // progress reports on the call, if its client asked for that.
@@ -305,7 +334,7 @@ func (c *call) progress(done, total float64, msg string) {
 	if c.Meta.Token == nil {
 		return
 	}
-	c.s.notify("notifications/progress", fmt.Sprintf(`{"progressToken":%s,"progress":%g,"total":%g,"message":%s}`, c.Meta.Token, done, total, quote(msg)))
+	c.notify("notifications/progress", fmt.Sprintf(`{"progressToken":%s,"progress":%g,"total":%g,"message":%s}`, c.Meta.Token, done, total, quote(msg)))
 }
 
 // decode reads the arguments into v, which may hold defaults.
