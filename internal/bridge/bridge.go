@@ -61,11 +61,12 @@ type Artifact struct {
 // A Demand is everything that a call holds while it runs.
 type Demand []Need
 
-// A Need is an amount taken from one account.
+// A Need is an amount taken from one account, and how the account is configured.
 type Need struct {
 	Account  Account
 	Amount   int
-	Capacity int // of the account, as the endpoint's configuration has it
+	Capacity int     // slots, or the burst of a rate
+	Rate     float64 // how many a second, if the account is a rate
 }
 
 // An Account is something finite that calls share: the slots or the rate of one

@@ -22,6 +22,31 @@ func demand(a bridge.Account) bridge.Demand {
 	return bridge.Demand{{Account: a, Amount: 1, Capacity: 1}, {Account: pool, Amount: 1, Capacity: 2}}
 }
 
+func inUse(a *Admission) map[string]int {
+	m := map[string]int{}
+	for _, s := range a.Stats().Accounts {
+		m[s.Account.Label()] += s.InUse
+	}
+	return m
+}
+
+// wantEmpty demands that no slot, place in line or account's user is left.
+func wantEmpty(t *testing.T, a *Admission) {
+	t.Helper()
+	s := a.Stats()
+	for _, acc := range s.Accounts {
+		if acc.Account.Kind != bridge.EndpointRate && acc.InUse != 0 || acc.Waiting != 0 {
+			t.Errorf("%s: %d in use, %d waiting; want none", acc.Account.Label(), acc.InUse, acc.Waiting)
+		}
+		if n := a.accounts[acc.Account].users; n != 0 {
+			t.Errorf("%s has %d users left", acc.Account.Label(), n)
+		}
+	}
+	if s.Waiting != 0 || len(a.perCaller) != 0 || a.line.first != nil || a.line.last != nil || a.metered != 0 {
+		t.Errorf("left in line: %+v, per caller %v", a.line, a.perCaller)
+	}
+}
+
 func wantOverloaded(t *testing.T, err error, short ...string) {
 	t.Helper()
 	e, ok := errors.AsType[*bridge.Error](err)
@@ -57,13 +82,11 @@ func TestAdmitWaitsForItsTurn(t *testing.T) {
 		release()
 		release() // must be harmless
 		second := <-granted
-		if got := a.used[pool]; got != 1 {
+		if got := inUse(a)["mcp:stdio"]; got != 1 {
 			t.Errorf("slots of the pool in use = %d, want 1", got)
 		}
 		second()
-		if len(a.used) != 0 || len(a.line) != 0 || len(a.perOwner) != 0 {
-			t.Errorf("left behind: used %v, line %v, per caller %v", a.used, a.line, a.perOwner)
-		}
+		wantEmpty(t, a)
 	})
 }
 
@@ -86,9 +109,7 @@ func TestAdmitGivesUp(t *testing.T) {
 			t.Errorf("Admit with a deadline = %v, want the context's error", err)
 		}
 		release()
-		if len(a.used) != 0 || len(a.line) != 0 {
-			t.Errorf("left behind: used %v, line %v", a.used, a.line)
-		}
+		wantEmpty(t, a)
 	})
 }
 
@@ -142,11 +163,11 @@ func TestLineIsBounded(t *testing.T) {
 			synctest.Wait()
 			if user == "a" { // its second call is over its own bound
 				_, err := a.Admit(ctx, bridge.Caller{User: user}, demand(one))
-				wantOverloaded(t, err, "mcp:one")
+				wantOverloaded(t, err, "mcp:one", "mcp:stdio")
 			}
 		}
 		_, err = a.Admit(ctx, bridge.Caller{User: "c"}, demand(two))
-		wantOverloaded(t, err, "mcp:one") // nothing is short but for those ahead
+		wantOverloaded(t, err, "mcp:stdio") // its last slot is set aside for the head
 	})
 }
 
