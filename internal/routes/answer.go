@@ -1,0 +1,167 @@
+package routes
+
+import (
+	"encoding/base64"
+	"fmt"
+	"iter"
+	"mime"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	"mcpbridge/internal/bridge"
+)
+
+// varyCall is shared by all answers, and so never appended to.
+var varyCall = []string{"Accept, Prefer"}
+
+// inline are the types of a stranger's bytes that a browser may show: none of
+// them can hold a script.
+var inline = map[string]bool{
+	"text/plain": true,
+	"image/png":  true, "image/jpeg": true, "image/gif": true, "image/webp": true, "image/avif": true, "image/bmp": true,
+	"audio/mpeg": true, "audio/mp4": true, "audio/aac": true, "audio/flac": true, "audio/ogg": true, "audio/wav": true, "audio/x-wav": true, "audio/webm": true,
+}
+
+// answer writes what the tool returned, in the form that is wanted most among those the result has.
+func (x *exchange) answer(r *http.Request, a *bridge.Answer, accept ranges) {
+	h := x.Header()
+	if a.Artifact != nil && x.s.Artifacts {
+		h.Set("Artifact-Ref", a.Artifact.Ref)
+		h.Set("Artifact-Type", a.Artifact.Type)
+		if a.Result.More() {
+			h.Set("Link", fmt.Sprintf(`<%s?view=result>; rel="alternate"; title="the whole result"`, artifactRef(x, r, a.Artifact.Ref)))
+		}
+	}
+	if body, mediaType, ok := other(a.Result, accept); ok {
+		x.writeForeign(mediaType, body)
+		return
+	}
+	if a.Artifact != nil && x.s.Artifacts {
+		// Only JSON is what a GET there returns whatever it accepts.
+		h.Set("Content-Location", artifactRef(x, r, a.Artifact.Ref))
+	}
+	h["Content-Type"] = jsonType
+	h["Content-Length"] = []string{strconv.Itoa(a.Result.Size())}
+	x.WriteHeader(http.StatusOK)
+	for _, piece := range a.Result.Data() {
+		if _, err := x.Write(piece); err != nil {
+			return // the caller went away
+		}
+	}
+}
+
+var jsonType = []string{"application/json"}
+
+// artifactRef is the reference from the request's URL to an artifact. Of a
+// reference's own characters none needs an escape.
+func artifactRef(x *exchange, r *http.Request, ref string) string {
+	return root(x, r) + "artifacts/" + ref
+}
+
+// other returns the result in the most wanted form that is not JSON, or false
+// when JSON is wanted more or nothing fits.
+func other(res *bridge.Result, accept ranges) (body []byte, mediaType string, ok bool) {
+	for _, want := range accept {
+		switch {
+		case want.q == 0:
+			return nil, "", false
+		case want.matches("application", "json") && accept.weight("application", "json") > 0:
+			return nil, "", false
+		}
+		if want.matches("text", "plain") && accept.weight("text", "plain") > 0 {
+			if text, ok := texts(res); ok {
+				return text, "text/plain; charset=utf-8", true
+			}
+		}
+		if body, mediaType, ok = onlyBinary(res, want); ok {
+			return body, mediaType, true
+		}
+	}
+	return nil, "", false
+}
+
+// texts returns the text blocks, joined by newlines, and whether there are any.
+func texts(res *bridge.Result) ([]byte, bool) {
+	var all []byte
+	n := 0
+	for b := range res.Blocks() {
+		if t, ok := b.Text(); ok {
+			if n++; n > 1 {
+				all = append(all, '\n')
+			}
+			all = append(all, t...)
+		}
+	}
+	return all, n > 0
+}
+
+// onlyBinary returns the bytes of the one image or audio block that is in the
+// range. Of several none can stand for the result.
+func onlyBinary(res *bridge.Result, want mediaRange) (body []byte, mediaType string, ok bool) {
+	var found []byte
+	n := 0
+	for b := range res.Blocks() {
+		declared, encoded, ok := b.Binary()
+		if !ok {
+			continue
+		}
+		// The parameters go: a charset or a codec list is a stranger's text too.
+		t, _, err := mime.ParseMediaType(declared)
+		typ, sub, _ := strings.Cut(t, "/")
+		if err == nil && (typ == "image" || typ == "audio") && want.matches(typ, sub) {
+			found, mediaType = encoded, t
+			n++
+		}
+	}
+	if n != 1 {
+		return nil, "", false
+	}
+	body, err := base64.StdEncoding.AppendDecode(nil, found)
+	return body, mediaType, err == nil
+}
+
+// writeForeign answers with bytes that a browser could take for a page of ours.
+func (x *exchange) writeForeign(mediaType string, body []byte) {
+	h := x.Header()
+	h.Set("Content-Security-Policy", "sandbox; default-src 'none'")
+	if t, _, _ := strings.Cut(mediaType, ";"); !inline[t] {
+		h.Set("Content-Disposition", "attachment")
+	}
+	h.Set("Content-Type", mediaType)
+	h.Set("Content-Length", strconv.Itoa(len(body)))
+	x.WriteHeader(http.StatusOK)
+	x.Write(body) // nobody to tell if it fails: the caller went away
+}
+
+// steps yields the steps of a call that happened, and their times.
+func steps(t *bridge.Timing) iter.Seq2[string, time.Duration] {
+	return func(yield func(string, time.Duration) bool) {
+		for _, s := range [...]struct {
+			name string
+			d    time.Duration
+		}{
+			{"find", t.Find}, {"check", t.Check}, {"connect", t.Connect}, {"queue", t.Queue},
+			{"upstream", t.Upstream}, {"walk", t.Walk}, {"store", t.Store},
+		} {
+			if s.d > 0 && !yield(s.name, s.d) {
+				return
+			}
+		}
+	}
+}
+
+// serverTiming renders the steps as the Server-Timing header has them: milliseconds, to the microsecond.
+func serverTiming(t *bridge.Timing) string {
+	var buf [256]byte
+	b := buf[:0]
+	for name, d := range steps(t) {
+		if len(b) > 0 {
+			b = append(b, ", "...)
+		}
+		b = append(append(b, name...), ";dur="...)
+		b = strconv.AppendFloat(b, float64(d)/float64(time.Millisecond), 'f', 3, 64)
+	}
+	return string(b)
+}

@@ -1,0 +1,168 @@
+package routes
+
+import (
+	"net/http"
+	"net/url"
+	"time"
+
+	"github.com/danielgtaylor/huma/v2"
+
+	"mcpbridge/internal/bridge"
+)
+
+func (s *server) callRoutes() {
+	s.register(huma.Operation{
+		Method: http.MethodPost, Path: "/tools/{handle}/{tool}", OperationID: "call-tool", Tags: []string{"calls"},
+		Summary:     "Call a tool",
+		Description: "Runs the tool. The body is its arguments, one JSON object; an empty body is {}. What the tool takes and returns is in the bridge's own OpenAPI document.",
+		Parameters:  append([]*huma.Param{handleParam, toolParam}, callParams...),
+		RequestBody: argumentsBody,
+		Responses:   s.callAnswers(),
+	}, func(x *exchange, r *http.Request) error {
+		return x.invoke(r, segment(r, "handle"), segment(r, "tool"))
+	})
+	s.register(huma.Operation{
+		Method: http.MethodPost, Path: "/tools/{handle}", OperationID: "call-tool-by-query", Tags: []string{"calls"},
+		Summary:     "Call a tool named in the query",
+		Description: "The same as POST /tools/{handle}/{tool}, for names that a path or a proxy cannot carry.",
+		Parameters:  append([]*huma.Param{handleParam, toolQuery}, callParams...),
+		RequestBody: argumentsBody,
+		Responses:   s.callAnswers(),
+	}, func(x *exchange, r *http.Request) error {
+		q, err := query(r)
+		if err != nil {
+			return err
+		}
+		if len(q["tool"]) != 1 {
+			return &bridge.Error{Kind: bridge.Malformed, Op: "routes.call", Msg: "The query must name one tool: POST /tools/{handle}?tool=name, or POST /tools/{handle}/{tool}."}
+		}
+		return x.invoke(r, segment(r, "handle"), q["tool"][0])
+	})
+}
+
+// invoke answers a call. All that can be refused without the tool is refused first, the body last.
+func (x *exchange) invoke(r *http.Request, handle, tool string) (err error) {
+	c := &bridge.Call{Handle: handle, Tool: tool}
+	x.call = c
+	if c.Caller, err = x.identify(r); err != nil {
+		return err
+	}
+	if c.DryRun, err = dryRun(r); err != nil {
+		return err
+	}
+	accept := parseAccept(r.Header["Accept"])
+	if err := accept.check(); err != nil {
+		return err
+	}
+	wait, err := x.wait(r)
+	if err != nil {
+		return err
+	}
+	if c.Args, err = x.readBody(r); err != nil {
+		return err
+	}
+	if wait > 0 { // from the request's arrival, so the body's time counts
+		c.Timeout = max(wait-time.Since(x.start), time.Nanosecond)
+	}
+	a, err := x.s.Bridge.Invoke(r.Context(), c)
+	h := x.Header()
+	h["Server-Timing"] = []string{serverTiming(&c.Timing)}
+	h["Vary"] = varyCall
+	if err != nil {
+		return err
+	}
+	x.breach = a.Breach
+	if c.DryRun {
+		x.WriteHeader(http.StatusNoContent)
+		return nil
+	}
+	x.answer(r, a, accept)
+	return nil
+}
+
+// identify finds out who makes the request.
+func (x *exchange) identify(r *http.Request) (bridge.Caller, error) {
+	c, err := x.s.Caller(r)
+	x.caller = c
+	return c, err
+}
+
+func dryRun(r *http.Request) (bool, error) {
+	q, err := query(r)
+	if err != nil {
+		return false, err
+	}
+	switch q.Get("dry_run") {
+	case "", "0", "false":
+		return false, nil
+	case "1", "true":
+		return true, nil
+	default:
+		return false, &bridge.Error{Kind: bridge.Malformed, Op: "routes.call", Msg: "dry_run is 1 or 0."}
+	}
+}
+
+// query parses the request's query, all of it or none.
+func query(r *http.Request) (url.Values, error) {
+	if r.URL.RawQuery == "" {
+		return nil, nil
+	}
+	q, err := url.ParseQuery(r.URL.RawQuery)
+	if err != nil {
+		return nil, &bridge.Error{Kind: bridge.Malformed, Op: "routes.query", Msg: "The query cannot be read: it has a wrong escape or a semicolon.", Err: err}
+	}
+	return q, nil
+}
+
+// ---- what the document says of calls
+
+var (
+	handleParam = param("path", "handle", "The server's name in the bridge, percent-encoded.")
+	toolParam   = param("path", "tool", "The tool's name, percent-encoded: a slash in it is %2F.")
+	toolQuery   = func() *huma.Param {
+		p := param("query", "tool", "The tool's name.")
+		p.Required = true
+		return p
+	}()
+
+	callParams = []*huma.Param{
+		{
+			Name: "dry_run", In: "query",
+			Description: "With 1, the call is checked but not made: 204 says that the tool exists, the arguments fit its schema and its server is not held off.",
+			Schema:      &huma.Schema{Type: huma.TypeString, Enum: []any{"0", "1", "false", "true"}},
+		},
+		param("header", "Prefer", "wait=N gives the call N seconds at most."),
+	}
+
+	argumentsBody = &huma.RequestBody{
+		Description: "The arguments; the tool's own schema decides what they must be.",
+		Content: map[string]*huma.MediaType{"application/json": {
+			Schema: &huma.Schema{Type: huma.TypeObject, AdditionalProperties: true},
+		}},
+	}
+)
+
+func (s *server) callAnswers() map[string]*huma.Response {
+	text := func(doc string) *huma.Header {
+		return &huma.Header{Description: doc, Schema: &huma.Schema{Type: huma.TypeString}}
+	}
+	ok := &huma.Response{
+		Description: "The result's data: its structured content as the server sent it, or {\"content\": [...]} with its content blocks. With another Accept, its text, or the bytes of its one image or audio block of that type.",
+		Headers: map[string]*huma.Header{
+			"Server-Timing":      text("How long each step took, in milliseconds."),
+			"Preference-Applied": text("What was honoured of Prefer."),
+		},
+		Content: map[string]*huma.MediaType{
+			"application/json": {Schema: &huma.Schema{}},
+			"text/plain":       {Schema: &huma.Schema{Type: huma.TypeString}},
+			"image/*":          {Schema: &huma.Schema{}},
+			"audio/*":          {Schema: &huma.Schema{}},
+		},
+	}
+	m := s.answers(ok,
+		bridge.Malformed, Unauthenticated, bridge.Forbidden, bridge.NotFound, NotAcceptable, TooLarge, UnsupportedMediaType,
+		bridge.InvalidArguments, bridge.ToolError, bridge.RateLimited, bridge.UpstreamError, bridge.UpstreamAuth, bridge.OutcomeUnknown,
+		bridge.ResultTooLarge, bridge.InvalidResult, bridge.Overloaded, bridge.Unavailable, bridge.NotReady, bridge.DeadlineExceeded)
+	m["204"] = &huma.Response{Description: "The dry run found nothing against the call."}
+	return m
+}

@@ -1,0 +1,197 @@
+package routes
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"runtime/debug"
+	"time"
+
+	"mcpbridge/internal/bridge"
+)
+
+const (
+	statusCanceled = 499 // the caller went away; seen only in logs, where nginx made it known
+
+	loggedName  = 200 // bytes of a name from a caller that a log line shows
+	loggedError = 500 // bytes of an error's text
+)
+
+// An exchange is one request and its answer: the response writer that handlers
+// get, and what the log line at the end will say.
+type exchange struct {
+	http.ResponseWriter
+	s     *server
+	id    string
+	start time.Time
+	bare  bool // the request was for the base path without a slash
+
+	status int   // zero until the header is written
+	in     int   // bytes of the request's body, as far as it was read
+	out    int64 // bytes of the answer's body
+
+	call   *bridge.Call // if the request is one
+	caller bridge.Caller
+	breach string
+	code   bridge.Kind
+	err    error // why the request failed, for the log
+}
+
+func newExchange(s *server, w http.ResponseWriter, r *http.Request) *exchange {
+	x := &exchange{ResponseWriter: w, s: s, start: time.Now(), id: requestID(r.Header)}
+	w.Header().Set("Request-Id", x.id)
+	return x
+}
+
+// requestID returns the id that the request brings, if it is one that can stand
+// in a header and a log without harm, or else a new one.
+func requestID(h http.Header) string {
+	for _, name := range [...]string{"Request-Id", "X-Request-Id"} {
+		if v := h[name]; len(v) == 1 && safeID(v[0]) {
+			return v[0]
+		}
+	}
+	return rand.Text()
+}
+
+// safeID reports whether s is 1 to 64 letters, digits, or characters that ids have between these.
+func safeID(s string) bool {
+	for i := range len(s) {
+		switch c := s[i]; {
+		case 'a' <= c && c <= 'z', 'A' <= c && c <= 'Z', '0' <= c && c <= '9', c == '-', c == '_', c == '.', c == '~':
+		default:
+			return false
+		}
+	}
+	return s != "" && len(s) <= 64
+}
+
+// Unwrap lets http.ResponseController find the writer underneath.
+func (x *exchange) Unwrap() http.ResponseWriter { return x.ResponseWriter }
+
+// WriteHeader notes the status.
+func (x *exchange) WriteHeader(status int) {
+	if x.status == 0 && status >= 200 {
+		x.status = status
+	}
+	x.ResponseWriter.WriteHeader(status)
+}
+
+// Write counts the bytes.
+func (x *exchange) Write(b []byte) (int, error) {
+	if x.status == 0 {
+		x.status = http.StatusOK
+	}
+	n, err := x.ResponseWriter.Write(b)
+	x.out += int64(n)
+	return n, err
+}
+
+// fail answers with the problem that err is.
+func (x *exchange) fail(r *http.Request, err error) {
+	x.note(err)
+	if x.code == bridge.Canceled && r.Context().Err() != nil {
+		// Nobody is there to read an answer, and none may look like a success.
+		x.status = statusCanceled
+		panic(http.ErrAbortHandler)
+	}
+	x.problem(err).write(x, r)
+}
+
+// note keeps err for the log line at the end.
+func (x *exchange) note(err error) {
+	x.err, x.code = err, bridge.KindOf(err)
+}
+
+// end is deferred: it turns a panic into a problem and writes the log line.
+func (x *exchange) end(r *http.Request, panicked any) {
+	abort := false
+	switch err, ok := panicked.(error); {
+	case panicked == nil:
+	case ok && errors.Is(err, http.ErrAbortHandler):
+		abort = true
+	default:
+		x.note(panicError{fmt.Sprintf("%v\n%s", panicked, debug.Stack())})
+		if abort = x.status != 0; !abort {
+			x.problem(x.err).write(x, r)
+		}
+	}
+	x.logLine(r)
+	if abort {
+		// What was sent is not whole, so the connection must not end as if it were.
+		panic(http.ErrAbortHandler)
+	}
+}
+
+// logLine writes one line for a call, and for any other request that failed.
+// It says who called what and how it went, never what was in it.
+func (x *exchange) logLine(r *http.Request) {
+	level := slog.LevelInfo
+	switch {
+	case x.code == bridge.Internal:
+		level = slog.LevelError
+	case x.status >= 500:
+		level = slog.LevelWarn
+	}
+	// The request may have ended, which must not keep its line from being written.
+	ctx := context.WithoutCancel(r.Context())
+	if x.call == nil && x.err == nil || !x.s.log.Enabled(ctx, level) {
+		return
+	}
+	var buf [20]slog.Attr
+	attrs := append(buf[:0], slog.String("request_id", x.id), slog.Int("status", x.status), slog.Duration("duration", time.Since(x.start)))
+	if x.code != "" {
+		attrs = append(attrs, slog.String("code", string(x.code)))
+	}
+	if x.caller.ID != "" {
+		attrs = append(attrs, slog.String("caller", cut(x.caller.ID, loggedName)))
+	}
+	if x.err != nil {
+		attrs = append(attrs, slog.String("error", logged(x.err)))
+	}
+	if x.call == nil {
+		attrs = append(attrs, slog.String("method", cut(r.Method, loggedName)), slog.String("path", cut(r.URL.EscapedPath(), loggedName)))
+		x.s.log.LogAttrs(ctx, level, "request failed", attrs...)
+		return
+	}
+	attrs = append(attrs, slog.String("handle", cut(x.call.Handle, loggedName)), slog.String("tool", cut(x.call.Tool, loggedName)),
+		slog.Int("bytes_in", x.in), slog.Int64("bytes_out", x.out))
+	for name, d := range steps(&x.call.Timing) {
+		attrs = append(attrs, slog.Duration(name, d))
+	}
+	if x.breach != "" {
+		attrs = append(attrs, slog.String("breach", cut(x.breach, loggedName)))
+	}
+	x.s.log.LogAttrs(ctx, level, "call", attrs...)
+}
+
+// A panicError is a panic and where it came from.
+type panicError struct{ text string }
+
+func (e panicError) Error() string { return "panic: " + e.text }
+
+// logged is what a log line says of err.
+func logged(err error) string {
+	if _, ok := errors.AsType[panicError](err); ok {
+		return err.Error()
+	}
+	switch bridge.KindOf(err) {
+	case bridge.ToolError, bridge.InvalidArguments, bridge.InvalidResult:
+		// Their texts quote arguments and results.
+		e, _ := errors.AsType[*bridge.Error](err)
+		return e.Op
+	default:
+		return cut(err.Error(), loggedError)
+	}
+}
+
+// cut returns at most n bytes of s.
+func cut(s string, n int) string {
+	if len(s) <= n {
+		return s
+	}
+	return s[:n] + "…"
+}

@@ -1,0 +1,99 @@
+package routes
+
+import (
+	"bytes"
+	"encoding/json"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/danielgtaylor/huma/v2"
+	"github.com/danielgtaylor/huma/v2/yaml"
+
+	"mcpbridge/internal/bridge"
+	"mcpbridge/internal/raw"
+)
+
+// apiVersion is the version of the fixed surface; it grows when that changes.
+const apiVersion = "0.1.0"
+
+// FixedOpenAPI returns the OpenAPI document of the fixed surface as YAML. The
+// same program always makes the same bytes.
+func FixedOpenAPI() ([]byte, error) {
+	b, err := json.Marshal(newServer(Options{}).api.OpenAPI())
+	if err != nil {
+		return nil, err
+	}
+	// In the order of the specification rather than of the alphabet: who reads it wants the paths first.
+	ordered := []byte{'{'}
+	for _, name := range [...]string{"openapi", "info", "servers", "tags", "paths", "components"} {
+		ordered = append(append(append(raw.AppendQuote(ordered, name), ':'), raw.Get(b, name)...), ',')
+	}
+	ordered[len(ordered)-1] = '}'
+	var out bytes.Buffer
+	err = yaml.Convert(&out, bytes.NewReader(ordered))
+	return out.Bytes(), err
+}
+
+// apiConfig is huma without its documents and pages, which are not ours: its
+// handler for the document fills a cache without a lock, and its page loads
+// scripts from another host.
+func apiConfig() huma.Config {
+	c := huma.Config{
+		OpenAPI: &huma.OpenAPI{
+			OpenAPI: "3.1.0",
+			Info: &huma.Info{
+				Title: "MCP Bridge", Version: apiVersion,
+				Description: "The fixed surface of the bridge. What the tools of a running bridge take and return is in its own /openapi.json.",
+				License:     &huma.License{Name: "Apache 2.0", URL: "https://www.apache.org/licenses/LICENSE-2.0"},
+			},
+			Servers: []*huma.Server{{URL: "http://127.0.0.1:8080", Description: "The address that the bridge has by default."}},
+			Tags: []*huma.Tag{
+				{Name: "calls", Description: "Run tools."},
+				{Name: "catalogue", Description: "See which servers and tools there are."},
+				{Name: "documents", Description: "OpenAPI documents of the tools, and pages that show them."},
+				{Name: "operations", Description: "For those who run the bridge."},
+			},
+			Components: &huma.Components{Schemas: huma.NewMapRegistry("#/components/schemas/", huma.DefaultSchemaNamer)},
+		},
+		Formats:       map[string]huma.Format{"application/json": huma.DefaultJSONFormat},
+		DefaultFormat: "application/json",
+	}
+	// A client that refuses members it does not know could not take the next version's answers.
+	c.AllowAdditionalPropertiesByDefault = true
+	return c
+}
+
+// param describes a parameter of text.
+func param(in, name, doc string) *huma.Param {
+	return &huma.Param{Name: name, In: in, Description: doc, Required: in == "path", Schema: &huma.Schema{Type: huma.TypeString}}
+}
+
+// answers describes the answers of an operation: the good one, and the problems of some kinds.
+func (s *server) answers(ok *huma.Response, kinds ...bridge.Kind) map[string]*huma.Response {
+	status := "200"
+	m := map[string]*huma.Response{status: ok}
+	codes := map[int][]string{}
+	for _, k := range append(kinds, bridge.Internal) {
+		codes[meanings[k].status] = append(codes[meanings[k].status], string(k))
+	}
+	for code, slugs := range codes {
+		slices.Sort(slugs)
+		m[strconv.Itoa(code)] = &huma.Response{
+			Description: "A problem: " + strings.Join(slugs, ", ") + ".",
+			Content:     map[string]*huma.MediaType{problemType: {Schema: s.schemaOf(Problem{})}},
+		}
+	}
+	return m
+}
+
+// schemaOf returns a reference to the schema of v's type, which is then among the document's components.
+func (s *server) schemaOf(v any) *huma.Schema {
+	return s.api.OpenAPI().Components.Schemas.Schema(reflect.TypeOf(v), true, "")
+}
+
+// jsonAnswer describes a good answer that is the JSON of v.
+func (s *server) jsonAnswer(doc string, v any) *huma.Response {
+	return &huma.Response{Description: doc, Content: map[string]*huma.MediaType{"application/json": {Schema: s.schemaOf(v)}}}
+}

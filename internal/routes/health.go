@@ -1,0 +1,47 @@
+package routes
+
+import (
+	"net/http"
+	"time"
+
+	"github.com/danielgtaylor/huma/v2"
+
+	"mcpbridge/internal/bridge"
+)
+
+// Health is the answer of /healthz and of /readyz when it is good.
+type Health struct {
+	Status string `json:"status" enum:"ok"`
+}
+
+func (s *server) healthRoutes() {
+	ok := func(x *exchange, r *http.Request) error {
+		x.Header().Set("Cache-Control", "no-store")
+		body, err := encode(Health{"ok"})
+		if err != nil {
+			return err
+		}
+		page{mediaType: "application/json", body: body}.write(x, r)
+		return nil
+	}
+	s.register(huma.Operation{
+		Method: http.MethodGet, Path: "/healthz", OperationID: "get-health", Tags: []string{"operations"},
+		Summary:     "Is it alive?",
+		Description: "Answers as long as the process can.",
+		Responses:   s.answers(s.jsonAnswer("It is alive.", Health{})),
+	}, ok)
+	s.register(huma.Operation{
+		Method: http.MethodGet, Path: "/readyz", OperationID: "get-readiness", Tags: []string{"operations"},
+		Summary:     "Is it ready for requests?",
+		Description: "Answers 200 once every server has answered or failed its first attempt, or was waited for long enough, and until the bridge is about to stop.",
+		Responses:   s.answers(s.jsonAnswer("It is ready.", Health{}), bridge.NotReady),
+	}, func(x *exchange, r *http.Request) error {
+		if s.Ready() {
+			return ok(x, r)
+		}
+		return &bridge.Error{
+			Kind: bridge.NotReady, Op: "routes.ready", RetryAfter: time.Second,
+			Msg: "The bridge is still starting, or about to stop.",
+		}
+	})
+}

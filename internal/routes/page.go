@@ -1,0 +1,90 @@
+package routes
+
+import (
+	"bytes"
+	"html/template"
+	"net/http"
+
+	"github.com/danielgtaylor/huma/v2"
+
+	"mcpbridge/internal/bridge"
+	"mcpbridge/internal/web"
+)
+
+func (s *server) pageRoutes() {
+	html := func(doc string) *huma.Response {
+		return &huma.Response{Description: doc, Content: map[string]*huma.MediaType{"text/html": {Schema: &huma.Schema{Type: huma.TypeString}}}}
+	}
+	docs := huma.Operation{
+		Method: http.MethodGet, Path: "/docs", OperationID: "get-docs", Tags: []string{"documents"},
+		Summary:     "See the document of all tools",
+		Description: "A page that shows the document and can call the tools.",
+		Responses:   s.answers(html("The page.")),
+	}
+	show := func(x *exchange, r *http.Request) error {
+		web.Page{Title: "MCP Bridge", Document: "openapi.json", Assets: "docs/assets/"}.ServeHTTP(x, r)
+		return nil
+	}
+	s.register(docs, show)
+
+	serverDocs := huma.Operation{
+		Method: http.MethodGet, Path: "/tools/{handle}/docs", OperationID: "get-server-docs", Tags: []string{"documents"},
+		Summary:     "See the document of one server's tools",
+		Description: "A page that shows the document and can call the tools.",
+		Parameters:  []*huma.Param{handleParam},
+		Responses:   s.answers(html("The page."), bridge.NotFound),
+	}
+	showServer := func(x *exchange, r *http.Request) error {
+		srv, err := x.visibleServer(r, segment(r, "handle"))
+		if err != nil {
+			return err
+		}
+		web.Page{Title: srv.Title, Document: "openapi.json", Assets: "../../docs/assets/"}.ServeHTTP(x, r)
+		return nil
+	}
+	s.register(serverDocs, showServer)
+
+	// The same with a slash at the end, which people type and pages allow for.
+	docs.Path, docs.Hidden = docs.Path+"/", true
+	s.register(docs, show)
+	serverDocs.Path, serverDocs.Hidden = serverDocs.Path+"/", true
+	s.register(serverDocs, showServer)
+
+	assets := web.Assets(http.HandlerFunc(s.notFound))
+	s.register(huma.Operation{Method: http.MethodGet, Path: "/docs/assets/{name}", Hidden: true}, func(x *exchange, r *http.Request) error {
+		assets.ServeHTTP(x, r)
+		return nil
+	})
+	s.register(huma.Operation{Method: http.MethodGet, Path: "/", Hidden: true}, s.front)
+}
+
+// front is the page at the root. It says where to go from there.
+func (s *server) front(x *exchange, r *http.Request) error {
+	var body bytes.Buffer
+	if err := frontTemplate.Execute(&body, map[string]string{"Root": root(x, r), "Version": s.Version}); err != nil {
+		return err
+	}
+	x.Header().Set("Content-Security-Policy", "default-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'")
+	page{mediaType: "text/html; charset=utf-8", etag: tagOf(body.Bytes()), body: body.Bytes()}.write(x, r)
+	return nil
+}
+
+var frontTemplate = template.Must(template.New("front").Parse(`<!DOCTYPE html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta name="color-scheme" content="light dark">
+<title>MCP Bridge</title>
+</head>
+<body>
+<h1>MCP Bridge{{with .Version}} {{.}}{{end}}</h1>
+<ul>
+<li><a href="{{.Root}}docs">See and try all tools</a></li>
+<li><a href="{{.Root}}tools">Servers and tools</a>, as JSON</li>
+<li><a href="{{.Root}}openapi.json">The OpenAPI document of all tools</a></li>
+<li><a href="{{.Root}}readyz">Is it ready?</a></li>
+</ul>
+</body>
+</html>
+`))

@@ -1,0 +1,45 @@
+package routes
+
+import (
+	"fmt"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	"mcpbridge/internal/bridge"
+)
+
+// wait returns the time that "Prefer: wait=N" (RFC 7240 section 4.3) allows the
+// call, at most MaxTimeout, and says in the answer that it was honoured. Zero is
+// no preference. Other preferences are for others.
+func (x *exchange) wait(r *http.Request) (time.Duration, error) {
+	value, ok := preference(r.Header["Prefer"], "wait")
+	if !ok {
+		return 0, nil
+	}
+	n, err := strconv.ParseUint(value, 10, 31)
+	if err != nil || n == 0 {
+		return 0, &bridge.Error{
+			Kind: bridge.Malformed, Op: "routes.wait",
+			Msg: "In Prefer, wait must be a whole number of seconds from 1.",
+		}
+	}
+	d := min(time.Duration(n)*time.Second, x.s.MaxTimeout)
+	x.Header().Set("Preference-Applied", fmt.Sprintf("wait=%d", int(d.Seconds())))
+	return d, nil
+}
+
+// preference returns the value of the preference called name; of several the first one counts.
+func preference(values []string, name string) (string, bool) {
+	for _, v := range values {
+		for e := range elements(v) {
+			token, _, _ := strings.Cut(e, ";")
+			key, value, _ := strings.Cut(token, "=")
+			if strings.EqualFold(strings.TrimSpace(key), name) {
+				return strings.Trim(strings.TrimSpace(value), `"`), true
+			}
+		}
+	}
+	return "", false
+}

@@ -1,0 +1,127 @@
+// Package routes serves the bridge over HTTP.
+//
+// Start with [New] and [server.ServeHTTP], which is the way of every request in
+// the order of its steps; routes lists the operations, call.go holds the one that
+// runs a tool, and problem.go the one table from a kind of error to what a caller
+// sees of it.
+//
+// The routes are fixed: a tool that comes or goes changes documents, never the
+// router. Every operation is one of huma's, so that the surface has a document
+// of its own ([FixedOpenAPI]); those whose bytes are ours to read and write take
+// the request itself, the others take huma's typed input.
+package routes
+
+import (
+	"cmp"
+	"log/slog"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/danielgtaylor/huma/v2"
+	"github.com/go-chi/chi/v5"
+
+	"mcpbridge/internal/bridge"
+)
+
+// Options say what to serve, and to whom. Bridge and Documents must be set.
+type Options struct {
+	Bridge    *bridge.Bridge
+	Documents Documents
+	Log       *slog.Logger // nil logs nothing
+
+	Version  string   // of the bridge, for people; "" shows none
+	BasePath string   // path in front of all of ours, like "/bridge"; "" is none
+	Loopback bool     // only this machine can connect, so only its own names are right in Host
+	Hosts    []string // names allowed in Host; on loopback beside its own. None elsewhere allows any.
+
+	RequestBytes int64         // most bytes in a request's body; zero is 4 MiB
+	BodyTimeout  time.Duration // most time for a request's body to arrive; zero is a minute
+	MaxTimeout   time.Duration // most time a caller can ask for by "Prefer: wait"; zero is 10 minutes
+
+	// Ready reports whether to send requests here: the catalogue has been read, or
+	// was waited for long enough, and the process is not about to end. Nil is always.
+	Ready func() bool
+	// Caller finds out who makes a request, or why it cannot. Nil takes everybody as the anonymous caller.
+	Caller func(*http.Request) (bridge.Caller, error)
+	// Artifacts says that results can be fetched again at /artifacts, so answers refer to that.
+	Artifacts bool
+}
+
+// server is the handler that New returns.
+type server struct {
+	Options
+	log    *slog.Logger
+	origin *http.CrossOriginProtection
+	hosts  map[string]bool // lower case, with a port where the option has one
+	mux    *chi.Mux
+	api    huma.API
+	zipped zipCache
+}
+
+// New returns the handler of everything that the bridge serves.
+func New(o Options) http.Handler { return newServer(o) }
+
+func newServer(o Options) *server {
+	o.BasePath = strings.TrimRight(o.BasePath, "/")
+	o.RequestBytes = cmp.Or(o.RequestBytes, 4<<20)
+	o.BodyTimeout = cmp.Or(o.BodyTimeout, time.Minute)
+	o.MaxTimeout = cmp.Or(o.MaxTimeout, 10*time.Minute)
+	if o.Ready == nil {
+		o.Ready = func() bool { return true }
+	}
+	if o.Caller == nil {
+		o.Caller = func(*http.Request) (bridge.Caller, error) { return bridge.Caller{}, nil }
+	}
+	s := &server{
+		Options: o,
+		log:     cmp.Or(o.Log, slog.New(slog.DiscardHandler)),
+		origin:  http.NewCrossOriginProtection(),
+		hosts:   make(map[string]bool, len(o.Hosts)),
+		mux:     chi.NewMux(),
+	}
+	for _, h := range o.Hosts {
+		s.hosts[strings.ToLower(h)] = true
+	}
+	s.mux.NotFound(s.notFound)
+	s.mux.MethodNotAllowed(s.methodNotAllowed)
+	s.api = huma.NewAPI(apiConfig(), adapter{s})
+	s.routes()
+	return s
+}
+
+// routes registers every operation. Where two patterns fit a path, a fixed
+// segment goes before a name: "docs" and "openapi.json" are pages for GET, and
+// tools like any other for POST.
+func (s *server) routes() {
+	s.callRoutes()      // POST /tools/{handle}/{tool}, POST /tools/{handle}?tool=
+	s.catalogueRoutes() // GET /tools…
+	s.documentRoutes()  // GET /openapi.json …
+	s.pageRoutes()      // GET /docs …, /
+	s.healthRoutes()    // GET /healthz, /readyz
+	s.problemRoutes()   // GET /problems/{slug}
+}
+
+// ServeHTTP is the way of every request. CORS, when there is one, goes before the
+// checks, since a browser must be able to read a refusal too.
+func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	x := newExchange(s, w, r)
+	defer func() { x.end(r, recover()) }()
+
+	// On every answer: no browser may take it for another type than it says.
+	x.Header().Set("X-Content-Type-Options", "nosniff")
+	inside, ok := s.stripBase(x, r)
+	if !ok {
+		s.notFound(x, r)
+		return
+	}
+	if err := s.checkHost(inside); err != nil {
+		x.fail(inside, err)
+		return
+	}
+	if err := s.checkOrigin(inside); err != nil {
+		x.fail(inside, err)
+		return
+	}
+	s.mux.ServeHTTP(x, inside)
+}
