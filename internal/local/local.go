@@ -7,12 +7,7 @@
 // hand it to mcp.AddTool: the schemas come from the types.
 package local
 
-import (
-	"context"
-	"io"
-
-	"github.com/modelcontextprotocol/go-sdk/mcp"
-)
+import "github.com/modelcontextprotocol/go-sdk/mcp"
 
 // Demo returns a new MCP server with a tool for everything that a bridge has to
 // carry: numbers, texts, pictures, progress, errors, long answers.
@@ -29,29 +24,6 @@ func Demo() *mcp.Server {
 	addNotes(s)
 	return s
 }
-
-// ServeDemo serves the demo on a pair of pipes, line by line, as the stdio
-// transport wants it: nothing but frames is written to out. It returns nil when in
-// ends or ctx does, after the calls that run have been cancelled; a Read of in
-// that is under way then ends only when in does.
-func ServeDemo(ctx context.Context, in io.Reader, out io.Writer) error {
-	// The session lets running calls finish before it closes, but cancels them when
-	// its input ends. So an end of ctx is made an end of the input.
-	pr, pw := io.Pipe()
-	defer pr.Close()
-	stop := context.AfterFunc(ctx, func() { pw.Close() })
-	defer stop()
-	go func() {
-		_, err := io.Copy(pw, in)
-		pw.CloseWithError(err) // nil is the end of the input
-	}()
-	// Not under ctx: Run would report its end as an error, and wait for the calls.
-	return Demo().Run(context.WithoutCancel(ctx), &mcp.IOTransport{Reader: pr, Writer: nopCloser{out}})
-}
-
-type nopCloser struct{ io.Writer }
-
-func (nopCloser) Close() error { return nil }
 
 // pure are the annotations of a tool that only computes: it may be called again and reaches nothing outside.
 func pure() *mcp.ToolAnnotations {

@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"fmt"
 	"image/png"
 	"io"
 	"strings"
@@ -294,6 +295,37 @@ func TestServeDemoWritesFramesOnly(t *testing.T) {
 	if err := <-done; err != nil {
 		t.Errorf("ServeDemo = %v at the end of its input, want nil", err)
 	}
+}
+
+func TestServeDemoAnswersBeforeTheEnd(t *testing.T) {
+	mcptest.NoLeaks(t)
+	var in strings.Builder
+	in.WriteString(hello)
+	const calls = 50
+	for i := range calls {
+		fmt.Fprintf(&in, `{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{"name":"countdown","arguments":{"from":1,"pause":0.01}}}`+"\n", i+2)
+	}
+	var out bytes.Buffer
+	if err := ServeDemo(t.Context(), strings.NewReader(in.String()), &out); err != nil {
+		t.Errorf("ServeDemo = %v, want nil", err)
+	}
+	if got := strings.Count(out.String(), "Lift-off!"); got != calls {
+		t.Errorf("%d of %d calls were answered", got, calls)
+	}
+}
+
+func TestServeDemoDoesNotWaitForEver(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		start := time.Now()
+		in := hello + `{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"countdown","arguments":{"from":1000,"pause":60}}}` + "\n"
+		var out bytes.Buffer
+		if err := ServeDemo(t.Context(), strings.NewReader(in), &out); err != nil {
+			t.Errorf("ServeDemo = %v, want nil", err)
+		}
+		if got := time.Since(start); got != lastWords {
+			t.Errorf("it ended after %v, want %v", got, lastWords)
+		}
+	})
 }
 
 func TestServeDemoEndsWithContext(t *testing.T) {
