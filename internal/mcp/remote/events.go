@@ -13,6 +13,9 @@ const (
 	maxField    = 4 << 10 // of an id; longer ones are ignored, and so the stream is not resumable there
 )
 
+// mark may stand at the very beginning of a stream.
+const mark = "\ufeff"
+
 // errOver says that an event has more bytes than one may have.
 var errOver = errors.New("an event is over the limit")
 
@@ -63,7 +66,7 @@ func (e *eventReader) next() (event, error) {
 	for {
 		empty, err := e.line(&d)
 		switch {
-		case err == io.EOF && d.lines > 0:
+		case errors.Is(err, io.EOF) && d.lines > 0:
 			d.torn = true
 			return d.finish(), nil
 		case err != nil:
@@ -168,8 +171,8 @@ func (e *eventReader) field() (name, rest []byte, eol bool, err error) {
 		if err != nil {
 			return name, nil, false, err
 		}
-		if i := bytes.IndexByte(piece, ':'); i >= 0 {
-			name, rest = append(name, piece[:i]...), piece[i+1:]
+		if before, after, ok := bytes.Cut(piece, []byte{':'}); ok {
+			name, rest = append(name, before...), after
 			for len(rest) == 0 && !eol {
 				if rest, eol, err = e.piece(); err != nil {
 					return name, nil, false, err
@@ -201,13 +204,16 @@ func (e *eventReader) piece() ([]byte, bool, error) {
 		}
 		var n int
 		n, e.err = e.r.Read(e.buf)
-		e.from, e.to = 0, n
-		if !e.begun && n > 0 {
-			e.begun = true
-			if bytes.HasPrefix(e.buf[:n], []byte("\ufeff")) {
-				e.from = len("\ufeff")
-			}
+		for !e.begun && e.err == nil && n < len(mark) { // no event is as short as that
+			var more int
+			more, e.err = e.r.Read(e.buf[n:])
+			n += more
 		}
+		e.from, e.to = 0, n
+		if !e.begun && bytes.HasPrefix(e.buf[:n], []byte(mark)) {
+			e.from = len(mark)
+		}
+		e.begun = true
 		if e.afterCR && e.from < e.to {
 			e.afterCR = false
 			if e.buf[e.from] == '\n' {

@@ -79,7 +79,7 @@ func (c *Conn) post(k *call) (*reply, error) {
 func (c *Conn) whole(k *call, r *reply) outcome {
 	k.rest = r
 	body, err := readAll(r.Body, r.ContentLength, c.limit)
-	if err == errOver {
+	if errors.Is(err, errOver) {
 		return outcome{err: c.tooLarge()}
 	}
 	if err != nil {
@@ -131,7 +131,7 @@ func (c *Conn) stream(k *call, r *reply) outcome {
 		k.mu.Lock()
 		abandoned := k.abandoned
 		k.mu.Unlock()
-		if err == io.EOF {
+		if errors.Is(err, io.EOF) {
 			err = errors.New("the stream ended")
 		}
 		lost := outcome{err: c.broken(k.ctx, err, true)}
@@ -156,7 +156,7 @@ func (c *Conn) follow(k *call, r *reply, cur *cursor) (outcome, error) {
 	events := newEventReader(r.Body, c.limit, cur)
 	for {
 		ev, err := events.next()
-		if err == errOver {
+		if errors.Is(err, errOver) {
 			return outcome{err: c.tooLarge()}, nil
 		}
 		if err != nil {

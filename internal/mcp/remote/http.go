@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"maps"
 	"net/http"
 	"net/http/httptrace"
 	"net/url"
@@ -118,7 +119,7 @@ func (c *Conn) send(ctx context.Context, q *request) (*reply, error) {
 	}
 	header := c.header(q, e)
 	to := q.url
-	for hop := 0; ; hop++ {
+	for hop, again := 0, q.reach != nil; ; hop++ {
 		req := (&http.Request{Method: q.method, URL: to, Header: header, Host: header.Get("Host"), Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1}).WithContext(ctx)
 		if q.body != nil {
 			req.GetBody = func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(q.body)), nil }
@@ -126,8 +127,13 @@ func (c *Conn) send(ctx context.Context, q *request) (*reply, error) {
 			req.ContentLength = int64(len(q.body))
 		}
 		resp, err := c.rt.RoundTrip(req)
+		if err != nil && again && q.reach.connected.Load() && !q.reach.mayBeThere(ctx) {
+			again = false // a connection that the server closed while it was idle; not even a part of the frame is of use
+			hop--
+			continue
+		}
 		if err != nil {
-			if context.Cause(ctx) == errNoHeaders {
+			if errors.Is(context.Cause(ctx), errNoHeaders) {
 				err = errNoHeaders
 			}
 			cancel(nil)
@@ -149,13 +155,12 @@ func (c *Conn) send(ctx context.Context, q *request) (*reply, error) {
 
 func (c *Conn) header(q *request, e *era) http.Header {
 	h := c.headers.Clone()
-	for name, values := range q.header {
-		h[name] = values
-	}
-	if q.method == http.MethodPost {
+	maps.Copy(h, q.header)
+	switch q.method {
+	case http.MethodPost:
 		h["Content-Type"] = []string{typeJSON}
 		h["Accept"] = []string{typeJSON + ", " + typeEvents}
-	} else if q.method == http.MethodGet {
+	case http.MethodGet:
 		h["Accept"] = []string{typeEvents}
 	}
 	if e.version != "" && c.sse == nil {

@@ -26,7 +26,6 @@ type link struct {
 	c  *Conn
 	in chan jsonrpc.Message
 
-	version  string          // asked for in initialize
 	discover json.RawMessage // the server's answer to our probe; nil in the eras of sessions
 
 	closing sync.Once

@@ -157,12 +157,14 @@ func (c *Conn) hear(r *reply, f *feed) error {
 
 // missed tells of a change in every list that the server has, since there may have been one.
 func (c *Conn) missed() {
-	if c.o.ListChanged == nil || c.peer == nil {
+	c.mu.Lock()
+	peer := c.peer
+	c.mu.Unlock()
+	if c.o.ListChanged == nil || peer == nil {
 		return
 	}
-	for list, has := range map[string]bool{
-		"tools": c.peer.Capabilities.Tools, "resources": c.peer.Capabilities.Resources, "prompts": c.peer.Capabilities.Prompts,
-	} {
+	has := peer.Capabilities
+	for list, has := range map[string]bool{"tools": has.Tools, "resources": has.Resources, "prompts": has.Prompts} {
 		if has {
 			c.o.ListChanged(list)
 		}

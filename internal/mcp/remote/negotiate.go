@@ -199,7 +199,9 @@ func (c *Conn) begin(ctx context.Context, l *link, version string) error {
 		}
 		return err
 	}
+	c.mu.Lock()
 	c.session, c.peer = session, rpc.PeerOf(session)
+	c.mu.Unlock()
 	c.wg.Go(func() {
 		err := session.Wait()
 		c.end(&rpc.Failure{Reason: rpc.Lost, Msg: "the session has ended", Err: err})

@@ -147,7 +147,7 @@ func (c *Conn) dialFailure(ctx, hctx context.Context, wait time.Duration, err er
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
-	if context.Cause(hctx) == errHandshake {
+	if errors.Is(context.Cause(hctx), errHandshake) {
 		return &rpc.Failure{Reason: rpc.Handshake, Err: err, Msg: fmt.Sprintf("%s did not finish the handshake within %s", c.where, wait)}
 	}
 	if e, ok := errors.AsType[*rpc.Error](err); ok {

@@ -2,6 +2,7 @@ package remote
 
 import (
 	"context"
+	"errors"
 	"net/http"
 	"strings"
 	"testing"
@@ -216,7 +217,7 @@ func TestDialIsCancelled(t *testing.T) {
 		s.await(t, "server/discover", 1)
 		cancel()
 	}()
-	if _, err := Dial(ctx, Options{URL: s.URL}); err != context.Canceled {
+	if _, err := Dial(ctx, Options{URL: s.URL}); !errors.Is(err, context.Canceled) {
 		t.Errorf("error is %v, want the context's own", err)
 	}
 }

@@ -130,7 +130,7 @@ func (s *server) await(t *testing.T, name string, n int) []seen {
 func answerJSON(result string) handler {
 	return func(w http.ResponseWriter, _ *http.Request, m *seen) {
 		w.Header().Set("Content-Type", "application/json")
-		fmt.Fprintf(w, `{"jsonrpc":"2.0","id":%s,"result":%s}`, m.id, result)
+		_, _ = fmt.Fprintf(w, `{"jsonrpc":"2.0","id":%s,"result":%s}`, m.id, result)
 	}
 }
 
@@ -141,7 +141,7 @@ func answerRaw(status int, contentType, body string) handler {
 			w.Header().Set("Content-Type", contentType)
 		}
 		w.WriteHeader(status)
-		io.WriteString(w, strings.ReplaceAll(body, "%ID%", m.id))
+		_, _ = io.WriteString(w, strings.ReplaceAll(body, "%ID%", m.id))
 	}
 }
 
@@ -156,7 +156,7 @@ func stream(w http.ResponseWriter) {
 }
 
 func say(w http.ResponseWriter, format string, args ...any) {
-	fmt.Fprintf(w, format, args...)
+	_, _ = fmt.Fprintf(w, format, args...)
 	w.(http.Flusher).Flush()
 }
 
@@ -249,7 +249,7 @@ func leakFree(t *testing.T) {
 			buf := make([]byte, 1<<20)
 			buf = buf[:runtime.Stack(buf, true)]
 			left = ""
-			for _, g := range bytes.Split(buf, []byte("\n\n")) {
+			for g := range bytes.SplitSeq(buf, []byte("\n\n")) {
 				if bytes.Contains(g, []byte("remote.(*")) && !bytes.Contains(g, []byte("_test.go")) ||
 					bytes.Contains(g, []byte("http.(*persistConn)")) || bytes.Contains(g, []byte("jsonrpc2.")) {
 					left += string(g) + "\n\n"

@@ -78,7 +78,7 @@ func (s *sseStream) run() {
 	c := s.c
 	defer s.reply.Close()
 	err := s.read()
-	if err == io.EOF {
+	if errors.Is(err, io.EOF) {
 		err = errors.New("the server ended the stream")
 	}
 	if c.ctx.Err() != nil {

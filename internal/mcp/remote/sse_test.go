@@ -3,6 +3,7 @@ package remote
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"strings"
@@ -240,7 +241,7 @@ func TestSSESessionExpired(t *testing.T) {
 func TestSSEAnswerBeforeThePost(t *testing.T) {
 	leakFree(t)
 	s := newSSEServer(t, "/post", nil)
-	s.set("tools/call", func(w http.ResponseWriter, r *http.Request, m *seen) {
+	s.set("tools/call", func(_ http.ResponseWriter, r *http.Request, m *seen) {
 		s.out <- "data: " + respond(m, `{"early":1}`) + "\n\n"
 		<-r.Context().Done() // the POST itself is never answered
 	})
@@ -262,7 +263,7 @@ func TestSSECancel(t *testing.T) {
 		s.await(t, "tools/call", 1)
 		cancel()
 	}()
-	if _, err := c.Do(ctx, r); err != context.Canceled {
+	if _, err := c.Do(ctx, r); !errors.Is(err, context.Canceled) {
 		t.Errorf("error is %v", err)
 	}
 	id := s.got("tools/call")[0].id
