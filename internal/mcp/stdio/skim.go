@@ -26,7 +26,14 @@ func (s *skim) feed(b []byte) {
 	if n := excerptBytes - len(s.head); n > 0 {
 		s.head = append(s.head, b[:min(n, len(b))]...)
 	}
-	for _, c := range b {
+	for i := 0; i < len(b); i++ {
+		if s.str && !s.esc && !s.keeps() {
+			// Most of what is too large lies in strings.
+			if i += stringRun(b[i:]); i == len(b) {
+				return
+			}
+		}
+		c := b[i]
 		if s.str {
 			switch {
 			case s.esc:
@@ -36,22 +43,16 @@ func (s *skim) feed(b []byte) {
 			case c == '"':
 				s.str = false
 			}
-			if s.depth == 1 {
-				s.keep(c)
-			}
+			s.keep(c)
 			continue
 		}
 		switch c {
 		case '"':
 			s.str = true
-			if s.depth == 1 {
-				s.keep(c)
-			}
+			s.keep(c)
 		case '{', '[':
+			s.keep(c) // so that an id of several parts is none of ours
 			s.depth++
-			if s.depth == 2 {
-				s.keep(c) // so that an id of several parts is none of ours
-			}
 		case '}', ']':
 			if s.depth--; s.depth < 0 {
 				s.broken = true
@@ -66,21 +67,23 @@ func (s *skim) feed(b []byte) {
 			}
 		case ' ', '\t', '\r', '\n':
 		default:
-			if s.depth == 1 {
-				s.keep(c)
-			}
+			s.keep(c)
 		}
 	}
 }
 
-// keep notes a byte of a key or value of the frame itself.
+// keeps reports whether what is read is a key of the frame itself, or its id.
+func (s *skim) keeps() bool { return s.depth == 1 && (!s.value || string(s.key) == `"id"`) }
+
+// keep notes a byte of either.
 func (s *skim) keep(c byte) {
 	switch {
+	case !s.keeps():
 	case !s.value:
 		if len(s.key) < tokenBytes {
 			s.key = append(s.key, c)
 		}
-	case string(s.key) == `"id"`:
+	default:
 		if len(s.id) < tokenBytes {
 			s.id = append(s.id, c)
 		}
@@ -104,4 +107,14 @@ func (s *skim) answers() []byte {
 		return nil
 	}
 	return s.id
+}
+
+// stringRun returns how many bytes of b stand before the first that matters in a string.
+func stringRun(b []byte) int {
+	for i, c := range b {
+		if c == '"' || c == '\\' {
+			return i
+		}
+	}
+	return len(b)
 }
