@@ -51,7 +51,7 @@ func serveDocs(t *testing.T, prefix string) *httptest.Server {
 	mux := http.NewServeMux()
 	spec := func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
-		_, _ = io.WriteString(w, document)
+		io.WriteString(w, document)
 	}
 	echo := func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
@@ -63,7 +63,7 @@ func serveDocs(t *testing.T, prefix string) *httptest.Server {
 	mux.HandleFunc("POST "+prefix+"/echo", echo)
 	mux.HandleFunc("POST "+prefix+"/picture", func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "image/png")
-		_, _ = w.Write(dot)
+		w.Write(dot)
 	})
 	mux.HandleFunc("GET "+prefix+"/tools/{handle}/docs", func(w http.ResponseWriter, r *http.Request) {
 		web.Page{Title: r.PathValue("handle"), Document: "openapi.json", Assets: "../../docs/assets/"}.ServeHTTP(w, r)
@@ -183,11 +183,11 @@ func TestDriverNoticesFaults(t *testing.T) {
 	mux.HandleFunc("/bad", func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Security-Policy", "style-src 'self'")
 		w.Header().Set("Content-Type", "text/html")
-		_, _ = io.WriteString(w, `<div id="swagger-ui" data-document="/openapi.json"></div><p style="color: red">
+		io.WriteString(w, `<div id="swagger-ui" data-document="/openapi.json"></div><p style="color: red">
 			<img src="http://elsewhere.invalid/dot.png"><script src="docs/assets/swagger-ui-bundle.js"></script>
 			<script src="docs/assets/docs.js"></script><script>throw new Error("broken")</script>`)
 	})
-	mux.HandleFunc("/openapi.json", func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, document) })
+	mux.HandleFunc("/openapi.json", func(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, document) })
 	srv := httptest.NewServer(mux)
 	defer srv.Close()
 

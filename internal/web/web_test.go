@@ -29,7 +29,7 @@ func get(t *testing.T, h http.Handler, target string, header ...string) (*http.R
 
 func notFound(w http.ResponseWriter, _ *http.Request) {
 	w.WriteHeader(http.StatusNotFound)
-	_, _ = io.WriteString(w, "in the router's form")
+	io.WriteString(w, "in the router's form")
 }
 
 var files = Assets(http.HandlerFunc(notFound))
