@@ -7,6 +7,7 @@ import (
 	"io"
 	"mime"
 	"net/http"
+	"os"
 	"strings"
 	"time"
 
@@ -35,7 +36,7 @@ func (x *exchange) readBody(r *http.Request) ([]byte, error) {
 			if _, ok := errors.AsType[*http.MaxBytesError](err); ok {
 				return nil, tooLarge
 			}
-			if r.Context().Err() != nil {
+			if r.Context().Err() != nil && !errors.Is(err, os.ErrDeadlineExceeded) {
 				return nil, &bridge.Error{Kind: bridge.Canceled, Op: "routes.readBody", Msg: "The caller went away.", Err: err}
 			}
 			return nil, &bridge.Error{Kind: bridge.Malformed, Op: "routes.readBody", Msg: "The body did not arrive whole, or not in time.", Err: err}
@@ -46,20 +47,28 @@ func (x *exchange) readBody(r *http.Request) ([]byte, error) {
 }
 
 func (x *exchange) readAll(r *http.Request, limit int64) ([]byte, error) {
-	// Deadlines are the connection's: left in place, it would end the call too.
+	x.read = true
 	rc := http.NewResponseController(x.ResponseWriter)
-	if rc.SetReadDeadline(time.Now().Add(x.s.BodyTimeout)) == nil {
-		defer rc.SetReadDeadline(time.Time{})
-	}
+	timed := rc.SetReadDeadline(time.Now().Add(x.s.BodyTimeout)) == nil
 	// With the server's own writer, a body that is too large also closes the connection.
-	limited := http.MaxBytesReader(x.ResponseWriter, r.Body, limit)
-	if n := r.ContentLength; n > 0 && n <= firstBuffer {
+	body, err := readUpTo(http.MaxBytesReader(x.ResponseWriter, r.Body, limit), r.ContentLength)
+	if err == nil && timed {
+		// Left in place it could end the call. After an error it stays: the server
+		// tries to read the rest of the body, and must not wait for it.
+		err = rc.SetReadDeadline(time.Time{})
+	}
+	return body, err
+}
+
+// readUpTo reads all there is, which is announced to be n bytes, or unknown if negative.
+func readUpTo(rd io.Reader, n int64) ([]byte, error) {
+	if n > 0 && n <= firstBuffer {
 		body := make([]byte, n)
-		_, err := io.ReadFull(limited, body)
+		_, err := io.ReadFull(rd, body)
 		return body, err
 	}
 	var buf bytes.Buffer
-	_, err := buf.ReadFrom(limited)
+	_, err := buf.ReadFrom(rd)
 	return buf.Bytes(), err
 }
 

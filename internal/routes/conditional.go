@@ -1,6 +1,7 @@
 package routes
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/base64"
 	"net/http"
@@ -13,6 +14,7 @@ type page struct {
 	mediaType string
 	etag      string // strong and quoted; "" has none
 	encoding  string // Content-Encoding; "" is none
+	cache     string // Cache-Control; "" lets the caller keep it and ask each time
 	body      []byte
 }
 
@@ -20,7 +22,7 @@ type page struct {
 func (p page) write(x *exchange, r *http.Request) {
 	h := x.Header()
 	// What a caller sees is its own, and may be another thing the next moment.
-	h.Set("Cache-Control", "private, no-cache")
+	h.Set("Cache-Control", cmp.Or(p.cache, "private, no-cache"))
 	if p.etag != "" {
 		h.Set("ETag", p.etag)
 		if matches(r.Header["If-None-Match"], p.etag) {

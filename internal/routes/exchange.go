@@ -30,7 +30,8 @@ type exchange struct {
 	bare  bool // the request was for the base path without a slash
 
 	status int   // zero until the header is written
-	in     int   // bytes of the request's body, as far as it was read
+	in     int   // bytes of the request's body
+	read   bool  // somebody has tried to read the request's body
 	out    int64 // bytes of the answer's body
 
 	call   *bridge.Call // if the request is one
@@ -118,6 +119,11 @@ func (x *exchange) end(r *http.Request, panicked any) {
 		if abort = x.status != 0; !abort {
 			x.problem(x.err).write(x, r)
 		}
+	}
+	if r.ContentLength != 0 && !x.read {
+		// The server reads past the body before it takes the next request; what
+		// never comes must not hold it for ever. It takes the deadline off itself.
+		_ = http.NewResponseController(x.ResponseWriter).SetReadDeadline(time.Now().Add(x.s.BodyTimeout))
 	}
 	x.logLine(r)
 	if abort {

@@ -57,7 +57,7 @@ func apiConfig() huma.Config {
 			},
 			Components: &huma.Components{Schemas: huma.NewMapRegistry("#/components/schemas/", huma.DefaultSchemaNamer)},
 		},
-		Formats:       map[string]huma.Format{"application/json": huma.DefaultJSONFormat},
+		Formats:       huma.DefaultFormats,
 		DefaultFormat: "application/json",
 	}
 	// A client that refuses members it does not know could not take the next version's answers.

@@ -16,12 +16,11 @@ type Health struct {
 
 func (s *server) healthRoutes() {
 	ok := func(x *exchange, r *http.Request) error {
-		x.Header().Set("Cache-Control", "no-store")
 		body, err := encode(Health{"ok"})
 		if err != nil {
 			return err
 		}
-		page{mediaType: "application/json", body: body}.write(x, r)
+		page{mediaType: "application/json", cache: "no-store", body: body}.write(x, r)
 		return nil
 	}
 	s.register(huma.Operation{

@@ -100,9 +100,10 @@ func (p *Problem) write(x *exchange, r *http.Request) {
 		p.members = nil
 		body, _ = p.MarshalJSON()
 	}
-	for _, name := range [...]string{"ETag", "Content-Encoding", "Content-Disposition", "Cache-Control"} {
+	for _, name := range [...]string{"ETag", "Content-Encoding", "Content-Disposition"} {
 		h.Del(name) // of an answer that was begun
 	}
+	h.Set("Cache-Control", "no-store")
 	h.Set("Content-Type", problemType)
 	h.Set("Content-Length", strconv.Itoa(len(body)))
 	x.WriteHeader(p.Status)
