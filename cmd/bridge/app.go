@@ -30,6 +30,8 @@ type app struct {
 	catalogue  *mcp.Catalogue
 	documents  *openapi.Documents
 	pool       *mcp.Pool
+	gate       *gate.Admission
+	circuits   *breaker.Breaker
 	supervisor *stdio.Supervisor
 
 	stop context.CancelFunc // of what run started
@@ -40,22 +42,25 @@ type app struct {
 func newApp(cfg *config.Config, log *slog.Logger) (*app, error) {
 	a := &app{config: cfg, log: log, supervisor: stdio.NewSupervisor(log), stop: func() {}}
 	b := cfg.Bridge
-	circuits := breaker.New(breaker.Options{Failures: b.Breaker.Failures, Cooldown: b.Breaker.Cooldown, MaxCooldown: b.Breaker.MaxCooldown})
-	a.pool = mcp.NewPool(mcp.PoolOptions{Connects: b.Pool.Connects, Circuit: circuits, Log: log})
+	a.circuits = breaker.New(breaker.Options{Failures: b.Breaker.Failures, Cooldown: b.Breaker.Cooldown, MaxCooldown: b.Breaker.MaxCooldown})
+	a.gate = gate.New(gate.Options{MaxWait: b.Queue.MaxWait, MaxWaiting: orNone(b.Queue.MaxWaiting), MaxWaitingPerCaller: orNone(b.Queue.MaxWaitingPerCaller)})
+	a.pool = mcp.NewPool(mcp.PoolOptions{Connects: b.Pool.Connects, MaxProcesses: b.Pool.MaxProcesses, Drain: b.CancelGrace, Circuit: a.circuits, Log: log})
 	servers, err := a.servers()
 	if err != nil {
 		return nil, errors.Join(err, a.Close())
 	}
 	a.catalogue = mcp.NewCatalogue(mcp.CatalogueOptions{
-		Servers: servers, Pool: a.pool, Compiler: openapi.NewSchemas(log),
-		Lists:      mcp.ListLimits{Pages: b.Limits.Pages, Tools: b.Limits.ToolsPerServer, Timeout: b.Timeouts.Call},
-		ReadyGrace: b.ReadyGrace, Log: log,
+		Servers: servers, ReadyGrace: b.ReadyGrace,
+		Registry: mcp.NewRegistry(mcp.RegistryOptions{
+			Pool: a.pool, Compiler: openapi.NewSchemas(log), Log: log,
+			Lists:  mcp.ListLimits{Pages: b.Limits.Pages, Tools: b.Limits.ToolsPerServer, Timeout: b.Timeouts.Call},
+			Forget: func(e bridge.EndpointID) { a.gate.Forget(e); a.circuits.Reset(e) },
+		}),
 	})
 	a.documents = openapi.New(openapi.Options{Version: version, DescriptionChars: b.DescriptionChars})
 	a.bridge = &bridge.Bridge{
 		Catalogue: a.catalogue, Policy: identity.Everyone{}, Budget: identity.Everyone{},
-		Breaker: circuits, Clients: a.pool, Keeper: artifacts.Discard{}, Nesting: b.Limits.Nesting,
-		Gate: gate.New(gate.Options{MaxWait: b.Queue.MaxWait, MaxWaiting: orNone(b.Queue.MaxWaiting), MaxWaitingPerCaller: orNone(b.Queue.MaxWaitingPerCaller)}),
+		Breaker: a.circuits, Clients: a.pool, Gate: a.gate, Keeper: artifacts.Discard{}, Nesting: b.Limits.Nesting,
 	}
 	return a, nil
 }
@@ -107,7 +112,7 @@ func (a *app) servers() ([]mcp.ServerConfig, error) {
 			Allow: s.Tools.Allow, Deny: s.Tools.Deny, Exclude: s.Tools.Disabled,
 			Timeout: s.Timeout, MaxTimeout: b.Timeouts.MaxTimeout,
 			ParseText: s.ParseText, Strict: s.CheckResults == config.CheckStrict,
-			NoReconnect: !s.AutoReconnect, ReconnectDelay: s.ReconnectDelay,
+			NoReconnect: !s.AutoReconnect, ReconnectDelay: s.ReconnectDelay, Heartbeat: s.Heartbeat,
 		}
 		if !s.Disabled {
 			endpoint, err := a.endpoint(s, limits)
@@ -116,6 +121,9 @@ func (a *app) servers() ([]mcp.ServerConfig, error) {
 				continue
 			}
 			sc.Endpoint = endpoint
+			if endpoint.Process() {
+				sc.Idle = s.IdleTimeout
+			}
 		}
 		servers = append(servers, sc)
 	}
@@ -137,15 +145,23 @@ func (a *app) endpoint(s config.Server, limits mcp.Limits) (mcp.Endpoint, error)
 		return mcp.NewStdio(mcp.StdioConfig{
 			Name: s.Name, Command: mcp.Arg{Text: s.Command.Text(), Secret: s.Command.Secret()}, Args: args,
 			Env: texts(s.Env), BaseEnv: os.Environ(), Dir: s.Cwd.Text(),
-			Start: s.StartTimeout, MaxConcurrent: s.MaxConcurrent, Limits: limits, Supervisor: a.supervisor,
+			Start: s.StartTimeout, MaxConcurrent: s.MaxConcurrent, Rate: rate(s.Rate), Limits: limits, Supervisor: a.supervisor,
 		}), nil
 	}
 	return mcp.NewRemote(mcp.RemoteConfig{
 		Name: s.Name, URL: mcp.Arg{Text: s.URL.Text(), Secret: s.URL.Secret()}, Headers: texts(s.Headers),
 		Protocol: s.Protocol, SSE: s.Transport == config.SSE,
 		TLS: remote.TLS{CA: s.TLS.CA, Cert: s.TLS.Cert, Key: s.TLS.Key, ServerName: s.TLS.ServerName}, Proxy: s.Proxy.Text(),
-		MaxConcurrent: s.MaxConcurrent, Limits: limits,
+		MaxConcurrent: s.MaxConcurrent, Rate: rate(s.Rate), Limits: limits,
 	})
+}
+
+// rate is a server's rate; its burst is what one period allows.
+func rate(r config.Rate) mcp.Rate {
+	if r.IsZero() {
+		return mcp.Rate{}
+	}
+	return mcp.Rate{PerSecond: float64(r.Count) / r.Per.Seconds(), Burst: r.Count}
 }
 
 // texts returns the texts of a map's values.

@@ -144,6 +144,48 @@ func (b *Breaker) Connected(e bridge.EndpointID) {
 	}
 }
 
+// Reset closes the endpoint's circuit, whatever it has seen.
+func (b *Breaker) Reset(e bridge.EndpointID) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	delete(b.circuits, e)
+}
+
+// A State is what a circuit does with calls.
+type State string
+
+// The states of a circuit.
+const (
+	Closed   State = "closed"    // they pass
+	Opened   State = "open"      // they fail fast
+	HalfOpen State = "half-open" // one of them may try
+)
+
+// CircuitStats are how one circuit is at one moment.
+type CircuitStats struct {
+	State    State
+	Failures int       // counted in a row
+	Until    time.Time // when an open circuit lets a probe through; zero unless open
+	Reason   string    // why it opened, for people; empty while closed
+}
+
+// Stats returns how the endpoint's circuit is.
+func (b *Breaker) Stats(e bridge.EndpointID) CircuitStats {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	c := b.circuits[e]
+	switch {
+	case c == nil:
+		return CircuitStats{State: Closed}
+	case c.until.IsZero():
+		return CircuitStats{State: Closed, Failures: c.failures}
+	case time.Until(c.until) > 0:
+		return CircuitStats{State: Opened, Failures: c.failures, Until: c.until, Reason: c.reason}
+	default:
+		return CircuitStats{State: HalfOpen, Failures: c.failures, Reason: c.reason}
+	}
+}
+
 func (b *Breaker) openLocked(c *circuit, reason string) {
 	c.cooldown = min(cmp.Or(2*c.cooldown, b.opts.Cooldown), b.opts.MaxCooldown)
 	c.until = time.Now().Add(c.cooldown)

@@ -3,6 +3,8 @@ package breaker
 import (
 	"context"
 	"errors"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -141,5 +143,78 @@ func TestRefusedCredentialOpensAtOnce(t *testing.T) {
 	call(b, &bridge.Error{Kind: bridge.UpstreamAuth, Msg: "401"})
 	if b.Open(endpoint) == nil {
 		t.Error("closed after a refused credential")
+	}
+}
+
+func TestStatsAndReset(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := New(Options{Cooldown: time.Minute})
+		want := func(state State, failures int) {
+			t.Helper()
+			if s := b.Stats(endpoint); s.State != state || s.Failures != failures || (s.Reason == "") != (state == Closed) || s.Until.IsZero() != (state != Opened) {
+				t.Errorf("stats = %+v, want %s after %d failures", s, state, failures)
+			}
+		}
+		want(Closed, 0)
+		call(b, errFault)
+		want(Closed, 1)
+		b.ConnectFailed(endpoint, errFault)
+		want(Opened, 2)
+		time.Sleep(time.Minute)
+		want(HalfOpen, 2)
+		b.Reset(endpoint)
+		want(Closed, 0)
+		if err := b.Open(endpoint); err != nil {
+			t.Errorf("Open = %v after a reset", err)
+		}
+	})
+}
+
+// 100 callers at the end of a cool-down make one call.
+func TestOneProbeOf100(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := New(Options{Cooldown: time.Minute})
+		b.ConnectFailed(endpoint, errFault)
+		time.Sleep(time.Minute)
+		var calls atomic.Int32
+		var wg sync.WaitGroup
+		for range 100 {
+			wg.Go(func() {
+				done, err := b.Allow(endpoint)
+				if err != nil {
+					return
+				}
+				calls.Add(1)
+				time.Sleep(time.Second)
+				done(errFault)
+			})
+		}
+		wg.Wait()
+		if got := calls.Load(); got != 1 {
+			t.Errorf("%d calls, want 1", got)
+		}
+	})
+}
+
+func BenchmarkOpenCircuit(b *testing.B) {
+	br := New(Options{})
+	br.ConnectFailed(endpoint, errFault)
+	b.ReportAllocs()
+	for b.Loop() {
+		if br.Open(endpoint) == nil {
+			b.Fatal("closed")
+		}
+	}
+}
+
+func BenchmarkClosedCircuit(b *testing.B) {
+	br := New(Options{})
+	b.ReportAllocs()
+	for b.Loop() {
+		done, err := br.Allow(endpoint)
+		if err != nil {
+			b.Fatal(err)
+		}
+		done(nil)
 	}
 }

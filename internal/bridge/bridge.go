@@ -135,9 +135,10 @@ type Breaker interface {
 
 // Clients hands out live clients.
 type Clients interface {
-	// Client returns a live client for the target, connecting if needed. Its
-	// errors are of kind Unavailable or UpstreamAuth, or the context's.
-	Client(ctx context.Context, t *Target) (Client, error)
+	// Client returns a live client for the target, connecting if needed. It is
+	// kept until done, which may be called more than once. The errors are of kind
+	// Unavailable, UpstreamAuth or Overloaded, or the context's.
+	Client(ctx context.Context, t *Target) (c Client, done func(), err error)
 }
 
 // A Client calls tools on one connection.
@@ -266,36 +267,41 @@ func (b *Bridge) check(c *Call, t *Tool) ([]byte, error) {
 	return t.Arguments.Check(args)
 }
 
-// call gets a client, is admitted, and runs the tool. A client can die in
-// between; the slots then go back before another is connected.
+// call runs the tool. A client can die at any time: its slots then go back
+// before another is connected.
 func (b *Bridge) call(ctx context.Context, c *Call, t *Tool, args []byte) (*Result, error) {
 	const tries = 3
+	r := Request{Tool: t, Args: args, Idle: cmp.Or(c.Timeout, t.Target.Timeout), Total: t.Target.MaxTimeout, Progress: c.Progress}
 	for try := 1; ; try++ {
-		client, err := b.connect(ctx, c, t.Target)
-		if err != nil {
-			return nil, err
+		res, err := b.try(ctx, c, r)
+		if e, ok := errors.AsType[*Error](err); !ok || !e.Replay || try == tries || ctx.Err() != nil {
+			return res, err
 		}
-		release, err := b.admit(ctx, c, t.Target)
-		if err != nil {
-			return nil, err
-		}
-		if !client.Connected() && try < tries {
-			release()
-			continue
-		}
-		r := Request{Tool: t, Args: args, Idle: cmp.Or(c.Timeout, t.Target.Timeout), Total: t.Target.MaxTimeout, Progress: c.Progress}
-		res, err := b.run(ctx, c, client, r, release)
-		if e, ok := errors.AsType[*Error](err); ok && e.Replay && try < tries && ctx.Err() == nil {
-			continue
-		}
-		return res, err
 	}
 }
 
-func (b *Bridge) connect(ctx context.Context, c *Call, t *Target) (Client, error) {
+// try gets a client, is admitted, and makes the call once.
+func (b *Bridge) try(ctx context.Context, c *Call, r Request) (*Result, error) {
+	client, done, err := b.connect(ctx, c, r.Tool.Target)
+	if err != nil {
+		return nil, err
+	}
+	defer done()
+	release, err := b.admit(ctx, c, r.Tool.Target)
+	if err != nil {
+		return nil, err
+	}
+	if !client.Connected() {
+		release()
+		return nil, &Error{Kind: Unavailable, Op: "bridge.call", Replay: true, Msg: "The server's connection ended while the call was waiting to be made; try again."}
+	}
+	return b.run(ctx, c, client, r, release)
+}
+
+func (b *Bridge) connect(ctx context.Context, c *Call, t *Target) (Client, func(), error) {
 	defer stamp(time.Now(), &c.Timing.Connect)
-	client, err := b.Clients.Client(ctx, t)
-	return client, ended(ctx, err)
+	client, done, err := b.Clients.Client(ctx, t)
+	return client, done, ended(ctx, err)
 }
 
 func (b *Bridge) admit(ctx context.Context, c *Call, t *Target) (func(), error) {

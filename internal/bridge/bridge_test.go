@@ -27,6 +27,7 @@ type world struct {
 	allowErr  error
 	clients   []*fakeClient // handed out in turn, the last one again and again
 	released  int
+	held      int // clients that were not given back
 	done      []error
 }
 
@@ -53,16 +54,17 @@ func (w *world) Allow(EndpointID) (func(error), error) {
 	return func(err error) { w.done = append(w.done, err) }, w.allowErr
 }
 
-func (w *world) Client(context.Context, *Target) (Client, error) {
+func (w *world) Client(context.Context, *Target) (Client, func(), error) {
 	w.step("client")
 	if w.clientErr != nil {
-		return nil, w.clientErr
+		return nil, nil, w.clientErr
 	}
+	w.held++
 	c := w.clients[0]
 	if len(w.clients) > 1 {
 		w.clients = w.clients[1:]
 	}
-	return c, nil
+	return c, func() { w.held-- }, nil
 }
 
 func (w *world) Admit(context.Context, Caller, Demand) (func(), error) {
@@ -127,7 +129,7 @@ func TestInvokeInOrder(t *testing.T) {
 	if diff := cmp.Diff(want, w.steps); diff != "" {
 		t.Errorf("steps (-want +got):\n%s", diff)
 	}
-	if w.released != 1 || len(w.done) != 1 || w.done[0] != nil {
+	if w.held != 0 || w.released != 1 || len(w.done) != 1 || w.done[0] != nil {
 		t.Errorf("released %d times, breaker told %v; want once, and one success", w.released, w.done)
 	}
 	if a.Artifact.Ref != "mcp~x" || string(a.Result.Raw) != plain {
@@ -211,6 +213,9 @@ func TestInvokeRefusals(t *testing.T) {
 			if got := strings.Join(w.steps, " "); got != tt.steps {
 				t.Errorf("steps = %q, want %q", got, tt.steps)
 			}
+			if w.held != 0 {
+				t.Errorf("%d clients were not given back", w.held)
+			}
 			if tt.name == "permit" && w.released != 1 {
 				t.Errorf("slots were released %d times, want 1", w.released)
 			}
@@ -287,7 +292,7 @@ func TestPanicReturnsEverything(t *testing.T) {
 		defer func() { _ = recover() }()
 		_, _ = w.Invoke(t.Context(), &Call{Handle: "s", Tool: "t"})
 	}()
-	if w.released != 1 || len(w.done) != 1 || !errors.Is(w.done[0], errAborted) || w.steps[len(w.steps)-1] != "unspend" {
+	if w.held != 0 || w.released != 1 || len(w.done) != 1 || !errors.Is(w.done[0], errAborted) || w.steps[len(w.steps)-1] != "unspend" {
 		t.Errorf("released %d, breaker told %v, steps %v", w.released, w.done, w.steps)
 	}
 }

@@ -101,7 +101,7 @@ type Server struct {
 	Protocol      string // the protocol version in use
 	Instructions  string
 
-	Tools   []*Tool   // in the order of its list
+	Tools   []*Tool   // in the order of its list; see SetTools
 	Skipped []Skipped // tools that cannot be offered
 
 	byName map[string]*Tool
@@ -116,8 +116,16 @@ type Skipped struct {
 // Copy returns a copy that may be changed until it is put into a snapshot.
 func (s *Server) Copy() *Server {
 	c := *s
-	c.byName = nil
 	return &c
+}
+
+// SetTools gives the server its tools, in the order of its list.
+func (s *Server) SetTools(tools []*Tool) {
+	s.Tools = tools
+	s.byName = make(map[string]*Tool, len(tools))
+	for _, t := range tools {
+		s.byName[t.Name] = t
+	}
 }
 
 // Tool returns the tool called name, or nil.
@@ -136,12 +144,11 @@ type Snapshot struct {
 func NewSnapshot(version uint64, ready bool, servers []*Server) *Snapshot {
 	s := &Snapshot{Version: version, Ready: ready, Servers: slices.Clone(servers), byHandle: make(map[string]*Server, len(servers))}
 	slices.SortFunc(s.Servers, func(a, b *Server) int { return cmp.Compare(a.Handle, b.Handle) })
-	for _, srv := range s.Servers {
-		if srv.byName == nil {
-			srv.byName = make(map[string]*Tool, len(srv.Tools))
-			for _, t := range srv.Tools {
-				srv.byName[t.Name] = t
-			}
+	for i, srv := range s.Servers {
+		if srv.byName == nil && len(srv.Tools) > 0 { // made by hand, and perhaps in another snapshot too
+			srv = srv.Copy()
+			srv.SetTools(srv.Tools)
+			s.Servers[i] = srv
 		}
 		s.byHandle[srv.Handle] = srv
 	}

@@ -44,7 +44,8 @@ func (b *Bridge) visible(c Caller, s *Server) *Server {
 		return s
 	}
 	part := s.Copy()
-	part.Tools, part.Skipped = tools, nil
+	part.SetTools(tools)
+	part.Skipped = nil
 	for _, k := range s.Skipped {
 		if b.Policy.Allows(c, s.Handle, k.Name) {
 			part.Skipped = append(part.Skipped, k)

@@ -3,88 +3,45 @@ package mcp
 import (
 	"cmp"
 	"context"
-	"log/slog"
 	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"mcpbridge/internal/bridge"
-	"mcpbridge/internal/mcp/rpc"
 )
 
-// A ServerConfig is one server of the configuration.
-type ServerConfig struct {
-	Handle             string
-	Title, Description string // empty: the handle, and none
-	Disabled           bool
-
-	Endpoint Endpoint    // nil only if Disabled
-	RPC      rpc.Options // the handshake's and answers' bounds, and what we call ourselves
-
-	Allow, Deny []string // globs on tool names; a nil Allow allows all
-	Exclude     []string // exact tool names
-
-	Timeout, MaxTimeout time.Duration // see [bridge.Target]
-	ParseText, Strict   bool
-
-	NoReconnect    bool          // do not come back in the background
-	ReconnectDelay time.Duration // zero is 5 s
-}
-
-// CatalogueOptions configure a [Catalogue]. Pool and Compiler must be set.
+// CatalogueOptions configure a [Catalogue]. Registry must be set.
 type CatalogueOptions struct {
 	Servers    []ServerConfig
-	Pool       *Pool
-	Compiler   bridge.Compiler
-	Lists      ListLimits
+	Registry   *Registry
 	ReadyGrace time.Duration // how long a silent server keeps the catalogue from being ready; zero is 10 s
-	Log        *slog.Logger  // nil discards
 }
 
-// A Catalogue connects the shared servers and keeps what they offer. Each server
-// has one goroutine, its connector's, which alone changes its entry.
+// A Catalogue attaches the shared servers and keeps what they offer as an
+// immutable snapshot.
 type Catalogue struct {
-	opts       CatalogueOptions
-	connectors []*connector
-	snapshot   atomic.Pointer[bridge.Snapshot]
-	changes    chan struct{}
-	settled    chan struct{} // closed when no first attempt is under way
+	opts     CatalogueOptions
+	snapshot atomic.Pointer[bridge.Snapshot]
+	changes  chan struct{}
+	settled  chan struct{} // closed when every server has answered or failed once
 
-	mu        sync.Mutex
-	servers   map[string]*bridge.Server // :: handle -> its newest entry, guarded by mu
-	waiting   map[string]bool           // :: handle whose first attempt is under way, guarded by mu
-	graceOver bool                      // guarded by mu
-	version   uint64                    // guarded by mu
+	mu       sync.Mutex
+	attached []*Attachment // guarded by mu
+	ready    bool          // settled, or waited for long enough; guarded by mu
+	version  uint64        // guarded by mu
 }
 
 var _ bridge.Catalogue = (*Catalogue)(nil)
 
 // NewCatalogue returns a catalogue in which every server is still connecting. Run connects them.
 func NewCatalogue(o CatalogueOptions) *Catalogue {
-	o.Lists.Pages = cmp.Or(o.Lists.Pages, 1000)
-	o.Lists.Tools = cmp.Or(o.Lists.Tools, 10000)
-	o.Lists.Timeout = cmp.Or(o.Lists.Timeout, 20*time.Second)
-	o.ReadyGrace = cmp.Or(o.ReadyGrace, 10*time.Second)
-	o.Log = cmp.Or(o.Log, slog.New(slog.DiscardHandler))
-	c := &Catalogue{opts: o, changes: make(chan struct{}, 1), settled: make(chan struct{}), servers: make(map[string]*bridge.Server), waiting: make(map[string]bool)}
-	for _, s := range o.Servers {
-		entry := &bridge.Server{
-			Handle: s.Handle, Title: cmp.Or(s.Title, s.Handle), Description: s.Description,
-			State: bridge.Connecting, Since: time.Now(),
-		}
-		if s.Disabled {
-			entry.State = bridge.Disabled
-		} else {
-			c.connectors = append(c.connectors, newConnector(c, s))
-			c.waiting[s.Handle] = true
-		}
-		c.servers[s.Handle] = entry
-	}
-	if len(c.waiting) == 0 {
+	c := &Catalogue{opts: o, changes: make(chan struct{}, 1), settled: make(chan struct{})}
+	c.ready = !slices.ContainsFunc(o.Servers, func(s ServerConfig) bool { return !s.Disabled })
+	if c.ready {
 		close(c.settled)
 	}
-	c.publishLocked() // nobody else knows c yet
+	c.publish()
 	return c
 }
 
@@ -106,52 +63,71 @@ func (c *Catalogue) Changes() <-chan struct{} { return c.changes }
 
 // Run connects all servers at once and keeps their entries true until ctx ends.
 func (c *Catalogue) Run(ctx context.Context) {
-	grace := time.AfterFunc(c.opts.ReadyGrace, c.stopWaiting)
+	grace := time.AfterFunc(cmp.Or(c.opts.ReadyGrace, 10*time.Second), c.stopWaiting)
 	defer grace.Stop()
+	c.mu.Lock()
+	for _, s := range c.opts.Servers {
+		if !s.Disabled {
+			c.attached = append(c.attached, c.opts.Registry.Attach(s, c.publish))
+		}
+	}
+	attached := slices.Clone(c.attached)
+	c.mu.Unlock()
+	c.publish() // what was attached while mu was held had to wait
+	if waitAll(ctx, attached) && len(attached) > 0 {
+		c.stopWaiting()
+		close(c.settled) // whoever waited for this looks at the snapshot next
+	}
+	<-ctx.Done()
 	var wg sync.WaitGroup
-	for _, k := range c.connectors {
-		wg.Go(func() { k.run(ctx) })
+	for _, a := range attached {
+		wg.Go(a.Detach)
 	}
 	wg.Wait()
+}
+
+// waitAll waits until all are settled and reports whether they are.
+func waitAll(ctx context.Context, attached []*Attachment) bool {
+	for _, a := range attached {
+		select {
+		case <-a.Settled():
+		case <-ctx.Done():
+			return false
+		}
+	}
+	return true
 }
 
 // stopWaiting makes the catalogue ready, whatever is still missing.
 func (c *Catalogue) stopWaiting() {
 	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.graceOver = true
-	if len(c.waiting) > 0 {
-		c.publishLocked()
-	}
+	c.ready = true
+	c.mu.Unlock()
+	c.publish()
 }
 
-// update replaces a server's entry by a changed copy of it.
-func (c *Catalogue) update(handle string, change func(*bridge.Server)) {
+// publish makes a snapshot of all entries the current one.
+func (c *Catalogue) publish() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	old := c.servers[handle]
-	entry := old.Copy()
-	change(entry)
-	if entry.State != old.State {
-		entry.Since = time.Now()
-	}
-	c.servers[handle] = entry
-	last := len(c.waiting) == 1 && c.waiting[handle]
-	delete(c.waiting, handle)
-	c.publishLocked()
-	if last { // whoever waited for this looks at the snapshot next
-		close(c.settled)
-	}
-}
-
-// publishLocked makes a snapshot of all entries the current one.
-func (c *Catalogue) publishLocked() {
 	c.version++
-	servers := make([]*bridge.Server, 0, len(c.servers))
-	for _, s := range c.servers {
-		servers = append(servers, s)
+	servers := make([]*bridge.Server, 0, len(c.opts.Servers))
+	for _, a := range c.attached {
+		servers = append(servers, a.Server())
 	}
-	c.snapshot.Store(bridge.NewSnapshot(c.version, len(c.waiting) == 0 || c.graceOver, servers))
+	old := c.snapshot.Load()
+	for _, s := range c.opts.Servers {
+		switch {
+		case slices.ContainsFunc(servers, func(e *bridge.Server) bool { return e.Handle == s.Handle }):
+		case old != nil:
+			servers = append(servers, old.Server(s.Handle)) // disabled, or not attached yet
+		case s.Disabled:
+			servers = append(servers, s.entry(bridge.Disabled))
+		default:
+			servers = append(servers, s.entry(bridge.Connecting))
+		}
+	}
+	c.snapshot.Store(bridge.NewSnapshot(c.version, c.ready, servers))
 	select {
 	case c.changes <- struct{}{}:
 	default: // whoever listens has yet to look, and will see this one too

@@ -124,9 +124,11 @@ func TestCallWakesIdleServer(t *testing.T) {
 		s.last().Close()
 		synctest.Wait()
 		target := c.Snapshot(bridge.Caller{}).Server("s").Tool("one").Target
-		if _, err := c.opts.Pool.Client(t.Context(), target); err != nil {
+		_, done, err := c.opts.Registry.opts.Pool.Client(t.Context(), target)
+		if err != nil {
 			t.Fatal(err)
 		}
+		defer done()
 		time.Sleep(time.Second)
 		if got := states(c.Snapshot(bridge.Caller{}))["s"]; got != "ready one" {
 			t.Errorf("state = %q, want ready", got)
@@ -193,8 +195,8 @@ func TestFailedRefresh(t *testing.T) {
 
 func TestDisabledServers(t *testing.T) {
 	c := NewCatalogue(CatalogueOptions{
-		Pool: NewPool(PoolOptions{Circuit: noCircuit{}}), Compiler: anySchema{},
-		Servers: []ServerConfig{{Handle: "off", Disabled: true}},
+		Registry: NewRegistry(RegistryOptions{Pool: newTestPool(t, PoolOptions{}), Compiler: anySchema{}}),
+		Servers:  []ServerConfig{{Handle: "off", Disabled: true}},
 	})
 	s := c.Snapshot(bridge.Caller{})
 	if !s.Ready || s.Server("off").State != bridge.Disabled {
@@ -203,5 +205,90 @@ func TestDisabledServers(t *testing.T) {
 	if err := c.Settle(t.Context()); err != nil {
 		t.Error(err)
 	}
-	c.Run(t.Context()) // has nothing to wait for
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	c.Run(ctx) // has nothing to wait for
+	if s := c.Snapshot(bridge.Caller{}); !s.Ready || s.Server("off").State != bridge.Disabled {
+		t.Errorf("after running: ready %v, states %v", s.Ready, states(s))
+	}
+}
+
+// A remote server that does not answer a ping is connected again; one that does
+// not know what a ping is, is alive.
+func TestHeartbeat(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var answer atomic.Value
+		answer.Store("{}")
+		var pings atomic.Int32
+		s := &fakeServer{name: "s", do: func(ctx context.Context, r *rpc.Request) (string, error) {
+			if r.Method != "ping" {
+				return `{"tools":[]}`, nil
+			}
+			pings.Add(1)
+			switch answer.Load() {
+			case "unknown":
+				return "", &rpc.Error{Code: -32601, Message: "Method not found"}
+			case "silent":
+				return "", &rpc.Failure{Reason: rpc.Deadline, Msg: "no answer"}
+			}
+			return "{}", nil
+		}}
+		modern := &fakeServer{name: "modern", do: s.do, peer: &rpc.Peer{Protocol: "2026-07-28"}}
+		process := &fakeServer{name: "process", do: s.do, process: true}
+		startCatalogue(t, s, modern, process)
+		time.Sleep(11 * time.Minute)
+		answer.Store("unknown")
+		time.Sleep(10 * time.Minute)
+		if p, c := pings.Load(), s.connects.Load(); p != 2 || c != 1 {
+			t.Errorf("%d pings, %d connects in 21 minutes; want 2, and 1", p, c)
+		}
+		answer.Store("silent")
+		time.Sleep(10 * time.Minute)
+		if c := s.connects.Load(); c != 2 {
+			t.Errorf("%d connects after a ping that was not answered, want 2", c)
+		}
+	})
+}
+
+// One handle can be attached to several endpoints, one endpoint under several
+// handles, and what was attached once more stays until it is detached once more.
+func TestAttachAndDetach(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var forgotten []string
+		pool := newTestPool(t, PoolOptions{})
+		r := NewRegistry(RegistryOptions{Pool: pool, Compiler: anySchema{}, Forget: func(e bridge.EndpointID) { forgotten = append(forgotten, e.Label) }})
+		a, b := &fakeServer{name: "a", do: tools(`{"name":"one"}`)}, &fakeServer{name: "b", do: tools(`{"name":"two"}`)}
+		changes := 0
+		changed := func() { changes++ }
+		first := r.Attach(ServerConfig{Handle: "h", Endpoint: a}, changed)
+		again := r.Attach(ServerConfig{Handle: "h", Endpoint: a}, func() {})
+		other := r.Attach(ServerConfig{Handle: "other", Endpoint: a}, func() {})
+		second := r.Attach(ServerConfig{Handle: "h", Endpoint: b}, func() {})
+		synctest.Wait()
+		if first.Connector != again.Connector || first.Connector == other.Connector || first.Connector == second.Connector {
+			t.Error("connectors are not kept by handle and endpoint")
+		}
+		if a.connects.Load() != 1 || b.connects.Load() != 1 || changes == 0 {
+			t.Errorf("connects %d and %d, changes %d; want one client per endpoint, and news of it", a.connects.Load(), b.connects.Load(), changes)
+		}
+		first.Detach()
+		first.Detach() // must be harmless
+		again.Detach()
+		if pool.current(a.ID()) == nil {
+			t.Error("the client was closed although another connector uses its endpoint")
+		}
+		other.Detach()
+		a.wantClosed(t)
+		if pool.current(b.ID()) == nil {
+			t.Error("the other endpoint of the handle was closed too")
+		}
+		second.Detach()
+		b.wantClosed(t)
+		if len(r.connectors) != 0 || len(pool.slots) != 0 {
+			t.Errorf("left: %d connectors, %d slots", len(r.connectors), len(pool.slots))
+		}
+		if got := strings.Join(forgotten, " "); got != "mcp:a mcp:b" {
+			t.Errorf("forgotten: %q, want each endpoint once", got)
+		}
+	})
 }

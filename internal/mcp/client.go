@@ -14,7 +14,8 @@ import (
 // A Client makes calls on one connection, and says what its failures mean to callers.
 type Client struct {
 	conn  rpc.Conn
-	label string // "mcp:files", for messages
+	label string        // "mcp:files", for messages
+	gone  chan struct{} // closed when nothing of the connection is left
 }
 
 var _ bridge.Client = (*Client)(nil)
@@ -64,7 +65,7 @@ func (c *Client) explain(err error, t *bridge.Tool) error {
 	}
 	f, ok := errors.AsType[*rpc.Failure](err)
 	if !ok {
-		return err // the caller's context
+		return err // the caller's context, or ours already
 	}
 	e := &bridge.Error{Op: "mcp.Call", Err: err, Msg: fmt.Sprintf("The server %s: %s", c.label, f.Msg)}
 	switch f.Reason {

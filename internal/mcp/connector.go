@@ -6,6 +6,7 @@ import (
 	"errors"
 	"log/slog"
 	"math/rand/v2"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -16,49 +17,110 @@ import (
 const (
 	maxReconnectDelay = 5 * time.Minute
 	changeDelay       = 100 * time.Millisecond // a burst of list changes is one refresh
+	pingTimeout       = 20 * time.Second
 )
 
-// A connector keeps one server's entry in the catalogue true.
-type connector struct {
-	catalogue *Catalogue
-	config    ServerConfig
-	target    *bridge.Target
-	keep      func(tool string) bool
-	wake      chan struct{} // a list has changed, or there is a new client
-	changed   atomic.Bool   // a list has changed since it was last read
+// A Connector keeps the catalogue's entry of one attached server true. It has one
+// goroutine, which alone changes the entry.
+type Connector struct {
+	registry *Registry
+	config   ServerConfig
+	target   *bridge.Target
+	keep     func(tool string) bool
+
+	entry   atomic.Pointer[bridge.Server]
+	settled chan struct{} // closed when the first attempt has ended
+	wake    chan struct{} // a list has changed, or there is a new client
+	changed atomic.Bool   // a list has changed since it was last read
+
+	refs   int // guarded by the registry's mu
+	cancel context.CancelFunc
+	work   sync.WaitGroup
+
+	mu        sync.Mutex
+	observers map[*Attachment]func() // guarded by mu
 
 	client   *Client // whose lists are in the entry; owned by run
 	failures int     // refreshes that failed in a row; owned by run
 }
 
-func newConnector(c *Catalogue, s ServerConfig) *connector {
-	id := s.Endpoint.ID()
-	k := &connector{
-		catalogue: c, config: s, keep: s.keeps(), wake: make(chan struct{}, 1),
+var _ listener = (*Connector)(nil)
+
+func newConnector(r *Registry, s ServerConfig) *Connector {
+	k := &Connector{
+		registry: r, config: s, keep: s.keeps(),
+		settled: make(chan struct{}), wake: make(chan struct{}, 1),
+		observers: make(map[*Attachment]func()),
 		target: &bridge.Target{
-			Handle: s.Handle, Endpoint: id, Demand: s.Endpoint.Demand(),
+			Handle: s.Handle, Endpoint: s.Endpoint.ID(), Demand: s.Endpoint.Demand(),
 			Timeout: cmp.Or(s.Timeout, 20*time.Second), MaxTimeout: cmp.Or(s.MaxTimeout, 10*time.Minute),
 			ParseText: s.ParseText, Strict: s.Strict,
 		},
 	}
-	signal := func() {
-		select {
-		case k.wake <- struct{}{}:
-		default:
-		}
-	}
-	o := s.RPC
-	o.ListChanged = func(string) {
-		k.changed.Store(true)
-		signal()
-	}
-	c.opts.Pool.Attach(s.Endpoint, o, func(*Client) { signal() })
+	k.entry.Store(s.entry(bridge.Connecting))
 	return k
 }
 
+// entry returns the entry of a server of which nothing is known yet.
+func (s *ServerConfig) entry(state bridge.State) *bridge.Server {
+	return &bridge.Server{Handle: s.Handle, Title: cmp.Or(s.Title, s.Handle), Description: s.Description, State: state, Since: time.Now()}
+}
+
+// Server returns the server's entry as it is now.
+func (k *Connector) Server() *bridge.Server { return k.entry.Load() }
+
+// Settled is closed when the server has answered or failed its first attempt.
+func (k *Connector) Settled() <-chan struct{} { return k.settled }
+
+// observe sets, or with nil takes away, what is called after each change for one reference.
+func (k *Connector) observe(a *Attachment, changed func()) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if changed == nil {
+		delete(k.observers, a)
+	} else {
+		k.observers[a] = changed
+	}
+}
+
+// update replaces the entry by a changed copy of it.
+func (k *Connector) update(change func(*bridge.Server)) {
+	old := k.entry.Load()
+	entry := old.Copy()
+	change(entry)
+	if entry.State != old.State {
+		entry.Since = time.Now()
+	}
+	k.entry.Store(entry)
+	k.mu.Lock()
+	all := make([]func(), 0, len(k.observers))
+	for _, f := range k.observers {
+		all = append(all, f)
+	}
+	k.mu.Unlock()
+	for _, f := range all {
+		f()
+	}
+}
+
+// connected implements listener.
+func (k *Connector) connected() {
+	select {
+	case k.wake <- struct{}{}:
+	default: // it will wake up anyway
+	}
+}
+
+// listChanged implements listener.
+func (k *Connector) listChanged() {
+	k.changed.Store(true)
+	k.connected()
+}
+
 // run connects, reads the lists, and then waits for what makes that necessary again.
-func (k *connector) run(ctx context.Context) {
+func (k *Connector) run(ctx context.Context) {
 	err := k.refresh(ctx)
+	close(k.settled)
 	for ctx.Err() == nil {
 		err = k.wait(ctx, err)
 	}
@@ -66,8 +128,8 @@ func (k *connector) run(ctx context.Context) {
 
 // wait waits for the next thing to happen after a refresh that ended with err,
 // sees to it, and returns how that ended.
-func (k *connector) wait(ctx context.Context, err error) error {
-	var retry <-chan time.Time
+func (k *Connector) wait(ctx context.Context, err error) error {
+	var retry, heartbeat <-chan time.Time
 	var died <-chan struct{}
 	switch {
 	case err != nil && !k.config.NoReconnect:
@@ -76,6 +138,11 @@ func (k *connector) wait(ctx context.Context, err error) error {
 		retry = timer.C
 	case err == nil && k.client != nil:
 		died = k.client.conn.Done()
+		if k.beats() {
+			timer := time.NewTimer(k.config.Heartbeat)
+			defer timer.Stop()
+			heartbeat = timer.C
+		}
 	}
 	select {
 	case <-ctx.Done():
@@ -84,6 +151,9 @@ func (k *connector) wait(ctx context.Context, err error) error {
 		return k.refresh(ctx)
 	case <-died:
 		return k.lost()
+	case <-heartbeat:
+		k.ping(ctx)
+		return nil
 	case <-k.wake:
 	}
 	select {
@@ -95,7 +165,7 @@ func (k *connector) wait(ctx context.Context, err error) error {
 	case <-k.wake:
 	default:
 	}
-	switch c := k.catalogue.opts.Pool.current(k.target.Endpoint); {
+	switch c := k.registry.opts.Pool.current(k.target.Endpoint); {
 	case c != nil && c.Connected():
 		return k.refresh(ctx)
 	case k.client != nil:
@@ -108,7 +178,7 @@ func (k *connector) wait(ctx context.Context, err error) error {
 // backoff returns how long to wait before the next attempt: twice as long after
 // each failure, with jitter, so that servers that went down together do not
 // come back together.
-func (k *connector) backoff() time.Duration {
+func (k *Connector) backoff() time.Duration {
 	d := cmp.Or(k.config.ReconnectDelay, 5*time.Second)
 	for range min(k.failures-1, 10) {
 		d = min(2*d, maxReconnectDelay)
@@ -116,27 +186,47 @@ func (k *connector) backoff() time.Duration {
 	return d + rand.N(d/4+1)
 }
 
+// beats reports whether the client is to be pinged: a process is known to live,
+// and the stateless protocol has no ping.
+func (k *Connector) beats() bool {
+	return k.config.Heartbeat > 0 && !k.config.Endpoint.Process() && !k.client.conn.Peer().Modern()
+}
+
+// ping closes a client that does not answer. Any answer will do, also that there is no such method.
+func (k *Connector) ping(ctx context.Context) {
+	_, err := k.client.conn.Do(ctx, &rpc.Request{Method: "ping", Idle: pingTimeout, Total: pingTimeout})
+	if _, answered := errors.AsType[*rpc.Error](err); err == nil || answered || ctx.Err() != nil {
+		return
+	}
+	k.registry.opts.Log.LogAttrs(ctx, slog.LevelWarn, "heartbeat failed", slog.String("handle", k.config.Handle), slog.Any("err", err))
+	_ = k.client.conn.Close() // what closing has to say is in the log; the next wait finds it dead
+}
+
 // lost notes that the client has died. A process is started again by the next
 // call; a remote server is looked for in the background.
-func (k *connector) lost() error {
-	reason := k.client.conn.Err()
+func (k *Connector) lost() error {
+	reason := cmp.Or(k.client.conn.Err(), errEnded)
 	k.client = nil
-	k.catalogue.opts.Log.LogAttrs(context.Background(), slog.LevelInfo, "connection ended",
+	k.registry.opts.Log.LogAttrs(context.Background(), slog.LevelInfo, "connection ended",
 		slog.String("handle", k.config.Handle), slog.Any("reason", reason))
-	k.catalogue.update(k.config.Handle, func(s *bridge.Server) { s.State = bridge.Idle })
+	k.update(func(s *bridge.Server) { s.State = bridge.Idle })
 	if k.config.Endpoint.Process() {
 		return nil
 	}
-	return cmp.Or(reason, errEnded)
+	return reason
 }
 
 var errEnded = errors.New("the connection ended")
 
 // refresh connects if needed and reads the lists if they are not those of this client.
-func (k *connector) refresh(ctx context.Context) error {
-	client, err := k.catalogue.opts.Pool.client(ctx, k.target.Endpoint)
-	if err == nil && client == k.client && !k.changed.Load() {
-		return nil // it was woken by its own connecting
+func (k *Connector) refresh(ctx context.Context) error {
+	pool := k.registry.opts.Pool
+	client, slot, err := pool.take(ctx, k.target.Endpoint)
+	if err == nil {
+		defer pool.put(slot, false)
+		if client == k.client && !k.changed.Load() {
+			return nil // it was woken by its own connecting
+		}
 	}
 	var tools []*bridge.Tool
 	var skipped []bridge.Skipped
@@ -155,25 +245,26 @@ func (k *connector) refresh(ctx context.Context) error {
 	}
 	k.client = client
 	k.failures = 0
-	k.catalogue.update(k.config.Handle, func(s *bridge.Server) {
+	k.update(func(s *bridge.Server) {
 		peer := client.conn.Peer()
 		s.Name, s.Version, s.Protocol, s.Instructions = peer.Name, peer.Version, peer.Protocol, peer.Instructions
 		s.State, s.LastError, s.Listed = bridge.Ready, "", time.Now()
-		s.Tools, s.Skipped = tools, skipped
+		s.SetTools(tools)
+		s.Skipped = skipped
 	})
 	for _, t := range skipped {
-		k.catalogue.opts.Log.LogAttrs(ctx, slog.LevelWarn, "tool left out",
+		k.registry.opts.Log.LogAttrs(ctx, slog.LevelWarn, "tool left out",
 			slog.String("handle", k.config.Handle), slog.String("tool", t.Name), slog.String("reason", t.Reason))
 	}
 	return nil
 }
 
 // tools reads the list of tools. A server that offers none is healthy.
-func (k *connector) tools(ctx context.Context, c *Client) ([]*bridge.Tool, []bridge.Skipped, error) {
+func (k *Connector) tools(ctx context.Context, c *Client) ([]*bridge.Tool, []bridge.Skipped, error) {
 	if !c.conn.Peer().Capabilities.Tools {
 		return nil, nil, nil
 	}
-	opts := k.catalogue.opts
+	opts := k.registry.opts
 	entries, err := list(ctx, c.conn, "tools/list", "tools", opts.Lists)
 	if err != nil {
 		return nil, nil, c.explain(err, nil)
@@ -183,8 +274,8 @@ func (k *connector) tools(ctx context.Context, c *Client) ([]*bridge.Tool, []bri
 }
 
 // failed notes an attempt that failed. The last good lists stay.
-func (k *connector) failed(err error) {
-	k.catalogue.update(k.config.Handle, func(s *bridge.Server) {
+func (k *Connector) failed(err error) {
+	k.update(func(s *bridge.Server) {
 		s.LastError = messageOf(err)
 		switch {
 		case bridge.KindOf(err) == bridge.UpstreamAuth:

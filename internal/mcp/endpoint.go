@@ -125,11 +125,21 @@ func environ(base []string, env map[string]string) []string {
 	return out
 }
 
-// slots is the demand for one slot of the endpoint's own gate, if it has one, and one of its transport's.
-func slots(id bridge.EndpointID, own int, kind bridge.AccountKind, all int) bridge.Demand {
+// A Rate bounds the calls of one endpoint in time. The zero Rate is no bound.
+type Rate struct {
+	PerSecond float64
+	Burst     int // calls at once after a pause; at least 1
+}
+
+// demand is one slot of the endpoint's own gate, if it has one, one call of its
+// rate, if it has one, and one slot of its transport's gate.
+func demand(id bridge.EndpointID, own int, r Rate, kind bridge.AccountKind, all int) bridge.Demand {
 	var d bridge.Demand
 	if own > 0 {
 		d = append(d, bridge.Need{Account: bridge.Account{Kind: bridge.EndpointSlots, Endpoint: id}, Amount: 1, Capacity: own})
+	}
+	if r.PerSecond > 0 {
+		d = append(d, bridge.Need{Account: bridge.Account{Kind: bridge.EndpointRate, Endpoint: id}, Amount: 1, Capacity: max(r.Burst, 1), Rate: r.PerSecond})
 	}
 	return append(d, bridge.Need{Account: bridge.Account{Kind: kind}, Amount: 1, Capacity: all})
 }

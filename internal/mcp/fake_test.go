@@ -17,6 +17,7 @@ import (
 type fakeServer struct {
 	name    string
 	process bool
+	peer    *rpc.Peer // nil has tools if do is set
 
 	connect func(ctx context.Context) error                           // nil succeeds at once
 	do      func(ctx context.Context, r *rpc.Request) (string, error) // nil answers an empty list
@@ -69,6 +70,9 @@ type fakeConn struct {
 }
 
 func (c *fakeConn) Peer() *rpc.Peer {
+	if c.server.peer != nil {
+		return c.server.peer
+	}
 	return &rpc.Peer{Name: "fake", Protocol: "2025-11-25", Capabilities: rpc.Capabilities{Tools: c.server.do != nil}}
 }
 
@@ -102,10 +106,10 @@ func (noCircuit) Connected(bridge.EndpointID)            {}
 // startCatalogue runs a catalogue of these servers until the test ends.
 func startCatalogue(t *testing.T, servers ...*fakeServer) *Catalogue {
 	t.Helper()
-	pool := NewPool(PoolOptions{Circuit: noCircuit{}})
-	o := CatalogueOptions{Pool: pool, Compiler: anySchema{}}
+	pool := newTestPool(t, PoolOptions{})
+	o := CatalogueOptions{Registry: NewRegistry(RegistryOptions{Pool: pool, Compiler: anySchema{}})}
 	for _, s := range servers {
-		o.Servers = append(o.Servers, ServerConfig{Handle: s.name, Endpoint: s, ReconnectDelay: 4 * time.Second})
+		o.Servers = append(o.Servers, ServerConfig{Handle: s.name, Endpoint: s, ReconnectDelay: 4 * time.Second, Heartbeat: 10 * time.Minute})
 	}
 	c := NewCatalogue(o)
 	ctx, cancel := context.WithCancel(t.Context())
@@ -117,11 +121,25 @@ func startCatalogue(t *testing.T, servers ...*fakeServer) *Catalogue {
 	t.Cleanup(func() {
 		cancel()
 		<-done
-		if err := pool.Close(); err != nil {
-			t.Errorf("close the pool: %v", err)
+		for _, s := range servers {
+			s.wantClosed(t)
 		}
 	})
 	return c
+}
+
+// wantClosed demands that no connection of s is open.
+func (s *fakeServer) wantClosed(t *testing.T) {
+	t.Helper()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, c := range s.conns {
+		select {
+		case <-c.done:
+		default:
+			t.Errorf("a connection to %s is still open", s.name)
+		}
+	}
 }
 
 // tools answers every list with these entries.

@@ -21,9 +21,11 @@ type Circuit interface {
 
 // PoolOptions configure a [Pool]. Circuit must be set; zero fields mean what they say in their comment.
 type PoolOptions struct {
-	Connects int // connection attempts at a time; zero is 8
-	Circuit  Circuit
-	Log      *slog.Logger // nil discards
+	Connects     int           // connection attempts at a time; zero is 8
+	MaxProcesses int           // processes at a time, starting ones included; zero is 64
+	Drain        time.Duration // how long calls under way are waited for when their endpoint goes; zero is 5 s
+	Circuit      Circuit
+	Log          *slog.Logger // nil discards
 }
 
 // A Pool keeps one shared client per endpoint. Connecting is single-flight per
@@ -33,28 +35,39 @@ type Pool struct {
 	ctx   context.Context // of all attempts; ends with Close
 	stop  context.CancelFunc
 	turns chan struct{}  // one for each attempt under way that has not been silent for long
-	work  sync.WaitGroup // attempts and the closing of clients
+	work  sync.WaitGroup // attempts, and what waits for the end of clients
 
-	mu     sync.Mutex
-	closed bool
-	slots  map[bridge.EndpointID]*slot // :: attached endpoint -> its client, guarded by mu
+	mu        sync.Mutex
+	closed    bool
+	slots     map[bridge.EndpointID]*slot // :: attached endpoint -> its client, guarded by mu
+	processes int                         // alive or starting, guarded by mu
 }
 
-// A slot is the place of one endpoint's client.
+// A slot is the place of one endpoint's client. All but the first fields are guarded by the pool's mu.
 type slot struct {
 	endpoint Endpoint
 	options  rpc.Options
-	onClient func(*Client) // told of each new client; must not block
+	idle     time.Duration // without a call after which the client is closed; zero is never
 
-	client  *Client  // nil before the first connect
-	attempt *attempt // nil when none is under way
+	listeners map[listener]int // :: connector -> how often it is attached
+	client    *Client          // alive as far as is known; nil if there is none
+	attempt   *attempt         // nil when none is under way
+	users     int              // who hold the client or wait for an attempt's; it is not reaped meanwhile
+	used      time.Time        // when a call last gave the client back, or when it was made
+	reaper    *time.Timer      // nil until needed
+	unused    chan struct{}    // closed when the last user has gone; nil when nobody waits for that
 }
 
 // An attempt is one try to connect, which any number of callers wait for.
 type attempt struct {
-	done   chan struct{} // closed when client and err are set
-	client *Client
-	err    error
+	done chan struct{} // closed when err is set
+	err  error
+}
+
+// A listener is told what happens to an endpoint's client. It must not block.
+type listener interface {
+	connected()
+	listChanged()
 }
 
 var _ bridge.Clients = (*Pool)(nil)
@@ -65,6 +78,8 @@ const connectSilence = 5 * time.Second
 // NewPool returns an empty pool.
 func NewPool(o PoolOptions) *Pool {
 	o.Log = cmp.Or(o.Log, slog.New(slog.DiscardHandler))
+	o.MaxProcesses = cmp.Or(o.MaxProcesses, 64)
+	o.Drain = cmp.Or(o.Drain, 5*time.Second)
 	ctx, stop := context.WithCancel(context.Background())
 	return &Pool{
 		opts: o, ctx: ctx, stop: stop,
@@ -73,25 +88,111 @@ func NewPool(o PoolOptions) *Pool {
 	}
 }
 
-// Attach makes an endpoint known. onClient is called with each new client of it and must not block.
-func (p *Pool) Attach(e Endpoint, o rpc.Options, onClient func(*Client)) {
+// attach makes an endpoint known, or one more user of it.
+func (p *Pool) attach(e Endpoint, o rpc.Options, idle time.Duration, l listener) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if _, ok := p.slots[e.ID()]; !ok {
-		p.slots[e.ID()] = &slot{endpoint: e, options: o, onClient: onClient}
+	s := p.slots[e.ID()]
+	if s == nil {
+		s = &slot{endpoint: e, options: o, idle: idle, listeners: make(map[listener]int)}
+		s.options.ListChanged = func(string) { p.tell(s, listener.listChanged) }
+		p.slots[e.ID()] = s
+	}
+	s.listeners[l]++
+}
+
+// detach takes back one attach. When it was the last one, the endpoint is
+// forgotten and its client closed, after the calls under way; detach reports that.
+func (p *Pool) detach(id bridge.EndpointID, l listener) (last bool) {
+	p.mu.Lock()
+	s := p.slots[id]
+	if s == nil || s.listeners[l] == 0 {
+		p.mu.Unlock()
+		return false
+	}
+	if s.listeners[l]--; s.listeners[l] == 0 {
+		delete(s.listeners, l)
+	}
+	last = len(s.listeners) == 0
+	if last {
+		delete(p.slots, id)
+	}
+	p.mu.Unlock()
+	if last {
+		_ = p.drain(s) // what closing has to say is in the log
+	}
+	return last
+}
+
+// tell tells all listeners of a slot.
+func (p *Pool) tell(s *slot, what func(listener)) {
+	p.mu.Lock()
+	all := make([]listener, 0, len(s.listeners))
+	for l := range s.listeners {
+		all = append(all, l)
+	}
+	p.mu.Unlock()
+	for _, l := range all {
+		what(l)
 	}
 }
 
 // Client implements [bridge.Clients].
-func (p *Pool) Client(ctx context.Context, t *bridge.Target) (bridge.Client, error) {
-	c, err := p.client(ctx, t.Endpoint)
+func (p *Pool) Client(ctx context.Context, t *bridge.Target) (bridge.Client, func(), error) {
+	c, s, err := p.take(ctx, t.Endpoint)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	return c, nil
+	return c, sync.OnceFunc(func() { p.put(s, true) }), nil
 }
 
-// current returns the endpoint's client, dead or alive, or nil if there never was one.
+// take returns a live client, connecting if needed. The client is not reaped or
+// evicted until put gives it back.
+func (p *Pool) take(ctx context.Context, id bridge.EndpointID) (*Client, *slot, error) {
+	p.mu.Lock()
+	s := p.slots[id]
+	if s == nil || p.closed {
+		p.mu.Unlock()
+		return nil, nil, &bridge.Error{Kind: bridge.Unavailable, Op: "mcp.Client", Msg: fmt.Sprintf("The server %s is no longer served here.", id.Label)}
+	}
+	s.users++ // whoever waits for a client holds it from its first moment on
+	for {
+		if s.client != nil && s.client.Connected() {
+			c := s.client
+			p.mu.Unlock()
+			return c, s, nil
+		}
+		a := p.attemptLocked(s)
+		p.mu.Unlock()
+		var err error
+		select {
+		case <-a.done:
+			err = a.err
+		case <-ctx.Done():
+			err = ctx.Err()
+		}
+		if err != nil {
+			p.put(s, false)
+			return nil, nil, err
+		}
+		p.mu.Lock()
+	}
+}
+
+// put gives back what take gave. Only calls keep a client from being idle.
+func (p *Pool) put(s *slot, call bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if call {
+		s.used = time.Now()
+	}
+	if s.users--; s.users == 0 && s.unused != nil {
+		close(s.unused)
+		s.unused = nil
+	}
+}
+
+// current returns the endpoint's client, or nil if there is none now.
 func (p *Pool) current(id bridge.EndpointID) *Client {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -101,101 +202,59 @@ func (p *Pool) current(id bridge.EndpointID) *Client {
 	return nil
 }
 
-func (p *Pool) client(ctx context.Context, id bridge.EndpointID) (*Client, error) {
-	p.mu.Lock()
-	s := p.slots[id]
-	if s == nil || p.closed {
-		p.mu.Unlock()
-		return nil, &bridge.Error{Kind: bridge.Unavailable, Op: "mcp.Client", Msg: fmt.Sprintf("The server %s is no longer served here.", id.Label)}
-	}
-	if s.client != nil && s.client.Connected() {
-		c := s.client
-		p.mu.Unlock()
-		return c, nil
-	}
-	a := s.attempt
-	if a == nil {
-		a = &attempt{done: make(chan struct{})}
-		s.attempt = a
-		// The attempt belongs to all who wait for it, so it outlives the caller that began it; Close ends it.
-		p.work.Go(func() { p.connect(s, a) })
-	}
-	p.mu.Unlock()
-	select {
-	case <-a.done:
-		return a.client, a.err
-	case <-ctx.Done():
-		return nil, ctx.Err()
-	}
-}
-
-// connect makes the attempt a on the slot s.
-func (p *Pool) connect(s *slot, a *attempt) {
-	id := s.endpoint.ID()
-	start := time.Now()
-	conn, err := p.dial(s)
-	if err == nil {
-		a.client = &Client{conn: conn, label: id.Label}
-		p.opts.Circuit.Connected(id)
-		p.opts.Log.LogAttrs(p.ctx, slog.LevelInfo, "connected", slog.String("endpoint", s.endpoint.String()),
-			slog.String("server", conn.Peer().Name), slog.String("protocol", conn.Peer().Protocol), slog.Duration("took", time.Since(start)))
-	} else {
-		a.err = (&Client{label: id.Label}).explain(err, nil)
-		if p.ctx.Err() == nil {
-			p.opts.Circuit.ConnectFailed(id, a.err)
-			p.opts.Log.LogAttrs(p.ctx, slog.LevelWarn, "cannot connect", slog.String("endpoint", s.endpoint.String()),
-				slog.Any("err", err), slog.Duration("took", time.Since(start)))
-		} else {
-			a.err = &bridge.Error{Kind: bridge.Unavailable, Op: "mcp.Client", Msg: "The bridge is stopping.", Err: err}
-		}
-	}
-	p.mu.Lock()
-	s.attempt = nil
-	if err == nil {
-		s.client = a.client
-	}
-	p.mu.Unlock()
-	close(a.done)
-	if err == nil {
-		s.onClient(a.client)
-	}
-}
-
-// dial connects when a turn is free. An endpoint that stays silent gives up its
-// turn, so that a few hanging servers do not keep all others waiting.
-func (p *Pool) dial(s *slot) (rpc.Conn, error) {
-	select {
-	case p.turns <- struct{}{}:
-	case <-p.ctx.Done():
-		return nil, p.ctx.Err()
-	}
-	giveBack := sync.OnceFunc(func() { <-p.turns })
-	defer giveBack()
-	defer time.AfterFunc(connectSilence, giveBack).Stop()
-	return s.endpoint.Connect(p.ctx, s.options)
-}
-
-// Close ends all attempts and closes all clients, and waits until they are gone.
+// Close ends all attempts, closes all clients after the calls under way, and waits until they are gone.
 func (p *Pool) Close() error {
 	p.mu.Lock()
 	p.closed = true
+	slots := p.slots
+	p.slots = map[bridge.EndpointID]*slot{}
 	p.mu.Unlock()
 	p.stop()
-	p.work.Wait()
-	var errs []error
 	var mu sync.Mutex
+	var errs []error
 	var closing sync.WaitGroup
-	for _, s := range p.slots { // no longer changes: nothing is attached or connected to a closed pool
-		if s.client != nil {
-			closing.Go(func() {
-				if err := s.client.conn.Close(); err != nil {
-					mu.Lock()
-					defer mu.Unlock()
-					errs = append(errs, fmt.Errorf("close %s: %w", s.endpoint, err))
-				}
-			})
-		}
+	for _, s := range slots {
+		closing.Go(func() {
+			if err := p.drain(s); err != nil {
+				mu.Lock()
+				defer mu.Unlock()
+				errs = append(errs, err)
+			}
+		})
 	}
 	closing.Wait()
+	p.work.Wait()
 	return errors.Join(errs...)
+}
+
+// drain waits until nobody uses the client of a slot that is no longer in the
+// pool, but not for long, and closes it.
+func (p *Pool) drain(s *slot) error {
+	p.mu.Lock()
+	if s.reaper != nil {
+		s.reaper.Stop()
+	}
+	wait := s.unused
+	if s.users > 0 && wait == nil {
+		wait = make(chan struct{})
+		s.unused = wait
+	}
+	p.mu.Unlock()
+	if wait != nil {
+		select {
+		case <-wait:
+		case <-time.After(p.opts.Drain):
+		}
+	}
+	p.mu.Lock()
+	c := s.client
+	s.client = nil
+	p.mu.Unlock()
+	if c == nil {
+		return nil
+	}
+	if err := c.conn.Close(); err != nil {
+		return fmt.Errorf("close %s: %w", s.endpoint, err)
+	}
+	return nil
 }

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -31,6 +33,21 @@ func (c *circuitLog) Connected(e bridge.EndpointID) {
 	c.log = append(c.log, e.Label+" connected")
 }
 
+// deaf listens to nothing.
+type deaf struct{}
+
+func (deaf) connected()   {}
+func (deaf) listChanged() {}
+
+// client takes a client and gives it back at once.
+func (p *Pool) client(ctx context.Context, id bridge.EndpointID) (*Client, error) {
+	c, s, err := p.take(ctx, id)
+	if err == nil {
+		p.put(s, true)
+	}
+	return c, err
+}
+
 func newTestPool(t *testing.T, o PoolOptions, servers ...*fakeServer) *Pool {
 	t.Helper()
 	if o.Circuit == nil {
@@ -38,7 +55,7 @@ func newTestPool(t *testing.T, o PoolOptions, servers ...*fakeServer) *Pool {
 	}
 	p := NewPool(o)
 	for _, s := range servers {
-		p.Attach(s, rpc.Options{}, func(*Client) {})
+		p.attach(s, rpc.Options{}, 0, deaf{})
 	}
 	t.Cleanup(func() {
 		if err := p.Close(); err != nil {
@@ -167,4 +184,156 @@ func TestCloseEndsAttempts(t *testing.T) {
 			t.Errorf("a closed pool gave a client: %v", err)
 		}
 	})
+}
+
+// A client that is idle is closed; one that was taken is not, however long it takes.
+func TestReaper(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &fakeServer{name: "s", process: true}
+		p := newTestPool(t, PoolOptions{})
+		p.attach(s, rpc.Options{}, 5*time.Minute, deaf{})
+		_, slot, err := p.take(t.Context(), s.ID())
+		if err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Hour)
+		p.put(slot, true)
+		time.Sleep(4 * time.Minute)
+		if _, err := p.client(t.Context(), s.ID()); err != nil { // a call: it is used again
+			t.Fatal(err)
+		}
+		time.Sleep(4 * time.Minute)
+		if p.current(s.ID()) == nil || s.connects.Load() != 1 {
+			t.Fatal("closed before it was idle for 5 minutes")
+		}
+		time.Sleep(7 * time.Minute)
+		if p.current(s.ID()) != nil {
+			t.Error("still open after 11 minutes without a call")
+		}
+		s.wantClosed(t)
+		if p.processes != 0 {
+			t.Errorf("%d processes are counted, want 0", p.processes)
+		}
+		if _, err := p.client(t.Context(), s.ID()); err != nil || s.connects.Load() != 2 {
+			t.Errorf("err %v, connects %d; want a second process", err, s.connects.Load())
+		}
+	})
+}
+
+// Over the cap the process that has been idle for longest goes; with none idle, the call does.
+func TestMaxProcesses(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		log := &circuitLog{}
+		var all []*fakeServer
+		for i := range 4 {
+			all = append(all, &fakeServer{name: fmt.Sprintf("s%d", i), process: true})
+		}
+		remote := &fakeServer{name: "remote"}
+		p := newTestPool(t, PoolOptions{MaxProcesses: 2, Circuit: log}, append(all, remote)...)
+		for _, s := range []*fakeServer{remote, all[0], all[1]} {
+			if _, err := p.client(t.Context(), s.ID()); err != nil {
+				t.Fatal(err)
+			}
+			time.Sleep(time.Second)
+		}
+		_, zero, err := p.take(t.Context(), all[0].ID())
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, two, err := p.take(t.Context(), all[2].ID()) // in the place of 1, which is idle
+		if err != nil {
+			t.Fatal(err)
+		}
+		all[1].wantClosed(t)
+		_, err = p.client(t.Context(), all[3].ID())
+		if e, ok := errors.AsType[*bridge.Error](err); !ok || e.Kind != bridge.Overloaded || fmt.Sprint(e.Members["short"]) != "[mcp:processes]" {
+			t.Errorf("err = %v, want overloaded that names mcp:processes", err)
+		}
+		if p.processes != 2 || p.current(remote.ID()) == nil {
+			t.Errorf("%d processes, remote client %v; want 2, and untouched", p.processes, p.current(remote.ID()))
+		}
+		p.put(zero, true)
+		p.put(two, true)
+		for _, entry := range log.log {
+			if strings.Contains(entry, "failed") {
+				t.Errorf("our own limit was taken for a failure of the server: %q", log.log)
+			}
+		}
+	})
+}
+
+// Calls under way are waited for when their endpoint goes, but not for ever.
+func TestDetachDrains(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &fakeServer{name: "s"}
+		p := newTestPool(t, PoolOptions{Drain: 10 * time.Second}, s)
+		c, slot, err := p.take(t.Context(), s.ID())
+		if err != nil {
+			t.Fatal(err)
+		}
+		gone := make(chan struct{})
+		go func() {
+			p.detach(s.ID(), deaf{})
+			close(gone)
+		}()
+		time.Sleep(5 * time.Second)
+		if !c.Connected() {
+			t.Error("closed under a call")
+		}
+		if _, err := p.client(t.Context(), s.ID()); bridge.KindOf(err) != bridge.Unavailable {
+			t.Errorf("a new call of an endpoint that is going: err = %v", err)
+		}
+		p.put(slot, true)
+		<-gone
+		s.wantClosed(t)
+
+		hung := &fakeServer{name: "hung"}
+		p.attach(hung, rpc.Options{}, 0, deaf{})
+		if _, _, err := p.take(t.Context(), hung.ID()); err != nil {
+			t.Fatal(err)
+		}
+		start := time.Now()
+		p.detach(hung.ID(), deaf{})
+		if got := time.Since(start); got != 10*time.Second {
+			t.Errorf("waited %v for a call that does not end, want exactly 10s", got)
+		}
+		hung.wantClosed(t)
+	})
+}
+
+// An endpoint that goes while it is being connected leaves no client.
+func TestDetachWhileConnecting(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &fakeServer{name: "s", connect: func(context.Context) error { time.Sleep(time.Second); return nil }}
+		p := newTestPool(t, PoolOptions{}, s)
+		ctx, cancel := context.WithCancel(t.Context())
+		go func() { _, _ = p.client(ctx, s.ID()) }()
+		synctest.Wait()
+		cancel()
+		synctest.Wait()
+		p.detach(s.ID(), deaf{})
+		time.Sleep(time.Minute)
+		s.wantClosed(t)
+	})
+}
+
+// 1000 connects that fail leave as many goroutines as there were before.
+func TestFailedConnectsLeaveNothing(t *testing.T) {
+	s := &fakeServer{name: "s", process: true, connect: refuse("no such command")}
+	p := newTestPool(t, PoolOptions{}, s)
+	before := runtime.NumGoroutine()
+	for range 1000 {
+		if _, err := p.client(t.Context(), s.ID()); err == nil {
+			t.Fatal("connected")
+		}
+	}
+	for range 100 {
+		if runtime.NumGoroutine() <= before {
+			break
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+	if after := runtime.NumGoroutine(); after > before || p.processes != 0 {
+		t.Errorf("%d goroutines before, %d after; %d processes counted", before, after, p.processes)
+	}
 }

@@ -22,6 +22,7 @@ type RemoteConfig struct {
 	Proxy    string // a URL; "none" for no proxy; empty for the environment's
 
 	MaxConcurrent int // calls at a time; zero has no gate of its own
+	Rate          Rate
 	Limits        Limits
 }
 
@@ -44,7 +45,7 @@ func NewRemote(c RemoteConfig) (Endpoint, error) {
 	}.id(c.Name)
 	return &remoteEndpoint{
 		id: id, printed: printedURL(c.URL, headers),
-		demand:  slots(id, c.MaxConcurrent, bridge.HTTPSlots, c.Limits.orDefaults().HTTPCalls),
+		demand:  demand(id, c.MaxConcurrent, c.Rate, bridge.HTTPSlots, c.Limits.orDefaults().HTTPCalls),
 		options: remote.Options{URL: c.URL.Text, Headers: headers, Protocol: protocol, TLS: c.TLS, Proxy: c.Proxy},
 	}, nil
 }

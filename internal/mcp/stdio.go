@@ -21,6 +21,7 @@ type StdioConfig struct {
 
 	Start         time.Duration // bounds the start of the process; zero is 30 s
 	MaxConcurrent int           // calls at a time; zero is Limits.StdioCallsPerServer
+	Rate          Rate
 	Limits        Limits
 	Supervisor    *stdio.Supervisor
 }
@@ -35,7 +36,7 @@ func NewStdio(c StdioConfig) Endpoint {
 	id := identity{Transport: "stdio", Command: c.Command.Text, Args: args, Dir: c.Dir, Env: c.Env}.id(c.Name)
 	return &stdioEndpoint{
 		id: id, printed: printedCommand(c.Command, c.Args, c.Env, c.Dir),
-		demand: slots(id, cmp.Or(c.MaxConcurrent, limits.StdioCallsPerServer), bridge.StdioSlots, limits.StdioCalls),
+		demand: demand(id, cmp.Or(c.MaxConcurrent, limits.StdioCallsPerServer), c.Rate, bridge.StdioSlots, limits.StdioCalls),
 		options: stdio.Options{
 			Command: c.Command.Text, Args: args, Env: environ(c.BaseEnv, c.Env), Dir: c.Dir,
 			Label: c.Name, Redact: redact(c), Start: c.Start, Supervisor: c.Supervisor, Era: new(stdio.Era),

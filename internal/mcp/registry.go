@@ -1,0 +1,128 @@
+package mcp
+
+import (
+	"cmp"
+	"context"
+	"log/slog"
+	"sync"
+	"time"
+
+	"mcpbridge/internal/bridge"
+	"mcpbridge/internal/mcp/rpc"
+)
+
+// A ServerConfig is one server of the configuration.
+type ServerConfig struct {
+	Handle             string
+	Title, Description string // empty: the handle, and none
+	Disabled           bool
+
+	Endpoint Endpoint    // nil only if Disabled
+	RPC      rpc.Options // the handshake's and answers' bounds, and what we call ourselves
+
+	Allow, Deny []string // globs on tool names; a nil Allow allows all
+	Exclude     []string // exact tool names
+
+	Timeout, MaxTimeout time.Duration // see [bridge.Target]
+	ParseText, Strict   bool
+
+	Idle           time.Duration // without a call after which its client is closed; zero is never
+	NoReconnect    bool          // do not come back in the background
+	ReconnectDelay time.Duration // zero is 5 s
+	Heartbeat      time.Duration // between pings of a remote server; zero is none
+}
+
+// RegistryOptions configure a [Registry]. Pool and Compiler must be set.
+type RegistryOptions struct {
+	Pool     *Pool
+	Compiler bridge.Compiler
+	Lists    ListLimits
+	Forget   func(bridge.EndpointID) // told of each endpoint that is no longer attached; nil is nobody
+	Log      *slog.Logger            // nil discards
+}
+
+// A Registry keeps the connectors: one for each handle and endpoint, so that one
+// handle can be attached to several endpoints at once, one for each tenant, say.
+// Attach and Detach count references, per connector here and per endpoint in the pool.
+type Registry struct {
+	opts RegistryOptions
+
+	mu         sync.Mutex
+	connectors map[connectorKey]*Connector // guarded by mu
+}
+
+// A connectorKey is a struct, so that no handle can be mistaken for part of an endpoint.
+type connectorKey struct {
+	handle   string
+	endpoint bridge.EndpointID
+}
+
+// NewRegistry returns an empty registry.
+func NewRegistry(o RegistryOptions) *Registry {
+	o.Lists.Pages = cmp.Or(o.Lists.Pages, 1000)
+	o.Lists.Tools = cmp.Or(o.Lists.Tools, 10000)
+	o.Lists.Timeout = cmp.Or(o.Lists.Timeout, 20*time.Second)
+	o.Log = cmp.Or(o.Log, slog.New(slog.DiscardHandler))
+	return &Registry{opts: o, connectors: make(map[connectorKey]*Connector)}
+}
+
+// An Attachment is one reference to a connector.
+type Attachment struct {
+	*Connector
+	registry *Registry
+	once     sync.Once
+}
+
+// Attach returns a reference to the connector of a handle and an endpoint, which
+// is started if there was none; changed is called after each change of its entry and must not block.
+func (r *Registry) Attach(c ServerConfig, changed func()) *Attachment {
+	key := connectorKey{c.Handle, c.Endpoint.ID()}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	k := r.connectors[key]
+	if k == nil {
+		k = newConnector(r, c)
+		r.connectors[key] = k
+		r.opts.Pool.attach(c.Endpoint, c.RPC, c.Idle, k)
+		k.start()
+	}
+	k.refs++
+	a := &Attachment{Connector: k, registry: r}
+	k.observe(a, changed)
+	return a
+}
+
+// Detach gives back what Attach returned; a second time it does nothing. The last
+// reference ends the connector, and the last connector of an endpoint closes its client.
+func (a *Attachment) Detach() {
+	a.once.Do(func() {
+		r, k := a.registry, a.Connector
+		k.observe(a, nil)
+		r.mu.Lock()
+		k.refs--
+		last := k.refs == 0
+		if last {
+			delete(r.connectors, connectorKey{k.config.Handle, k.target.Endpoint})
+		}
+		r.mu.Unlock()
+		if !last {
+			return
+		}
+		k.stop() // no lock is held: this waits for what is under way
+		if r.opts.Pool.detach(k.target.Endpoint, k) && r.opts.Forget != nil {
+			r.opts.Forget(k.target.Endpoint)
+		}
+	})
+}
+
+// start runs the connector until stop.
+func (k *Connector) start() {
+	ctx, cancel := context.WithCancel(context.Background())
+	k.cancel = cancel
+	k.work.Go(func() { k.run(ctx) })
+}
+
+func (k *Connector) stop() {
+	k.cancel()
+	k.work.Wait()
+}
