@@ -11,6 +11,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+
 	"mcpbridge/internal/bridge"
 	"mcpbridge/internal/mcp/rpc"
 )
@@ -251,6 +253,21 @@ func TestMaxProcesses(t *testing.T) {
 		}
 		if p.processes != 2 || p.current(remote.ID()) == nil {
 			t.Errorf("%d processes, remote client %v; want 2, and untouched", p.processes, p.current(remote.ID()))
+		}
+		want := PoolStats{Processes: 2, MaxProcesses: 2}
+		for i, s := range append([]*fakeServer{remote}, all...) {
+			e := EndpointStats{ID: s.ID(), Printed: s.name, Process: i > 0, Connected: i == 0 || i == 1 || i == 3}
+			if i == 1 || i == 3 {
+				e.Users = 1
+			}
+			want.Endpoints = append(want.Endpoints, e)
+		}
+		got := p.Stats()
+		for i := range got.Endpoints {
+			got.Endpoints[i].Used = time.Time{}
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("stats (-want +got):\n%s", diff)
 		}
 		p.put(zero, true)
 		p.put(two, true)
