@@ -17,24 +17,25 @@ const mod = "mcpbridge/internal/"
 
 // may lists, for each package, the packages of this program it may import.
 var may = map[string][]string{
-	"raw":        {},
-	"bridge":     {"raw"},
-	"config":     {},
-	"telemetry":  {},
-	"deps":       {},
-	"artifacts":  {"bridge", "raw"},
-	"breaker":    {"bridge"},
-	"gate":       {"bridge"},
-	"identity":   {"bridge"},
-	"local":      {"bridge", "raw"},
-	"mcp/rpc":    {"raw"},
-	"mcp/stdio":  {"mcp/rpc", "raw"},
-	"mcp/remote": {"mcp/rpc", "raw"},
-	"mcp":        {"bridge", "raw", "mcp/rpc", "mcp/stdio", "mcp/remote"},
-	"openapi":    {"bridge", "raw"},
-	"web":        {},
-	"routes":     {"bridge", "raw", "openapi", "identity", "web"},
-	"mcptest":    {"raw"},
+	"raw":         {},
+	"bridge":      {"raw"},
+	"config":      {},
+	"telemetry":   {},
+	"deps":        {},
+	"artifacts":   {"bridge", "raw"},
+	"breaker":     {"bridge"},
+	"gate":        {"bridge"},
+	"identity":    {"bridge"},
+	"local":       {"bridge", "raw"},
+	"mcp/rpc":     {"raw"},
+	"mcp/stdio":   {"mcp/rpc", "raw"},
+	"mcp/remote":  {"mcp/rpc", "raw"},
+	"mcp":         {"bridge", "raw", "mcp/rpc", "mcp/stdio", "mcp/remote"},
+	"openapi":     {"bridge", "raw"},
+	"web":         {},
+	"web/webtest": {}, // for tests only
+	"routes":      {"bridge", "raw", "openapi", "identity", "web"},
+	"mcptest":     {"raw"},
 }
 
 // only lists libraries with the packages that may use them, and why.

@@ -102,8 +102,8 @@ func (f *fixture) Open(bridge.EndpointID) error { return f.fails["breaker"] }
 
 func (f *fixture) Allow(bridge.EndpointID) (func(error), error) { return func(error) {}, nil }
 
-func (f *fixture) Client(context.Context, *bridge.Target) (bridge.Client, error) {
-	return fakeClient{f}, f.fails["connect"]
+func (f *fixture) Client(context.Context, *bridge.Target) (bridge.Client, func(), error) {
+	return fakeClient{f}, func() {}, f.fails["connect"]
 }
 
 func (f *fixture) Admit(context.Context, bridge.Caller, bridge.Demand) (func(), error) {
