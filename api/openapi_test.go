@@ -27,7 +27,7 @@ func TestDocumentIsValid(t *testing.T) {
 		for _, f := range faults {
 			t.Errorf("%s: %s", f.Message, f.Reason)
 			for _, e := range f.SchemaValidationErrors {
-				t.Errorf("  %s: %s", e.Location, e.Reason)
+				t.Errorf("  %s", e.Reason)
 			}
 		}
 	}

@@ -138,7 +138,7 @@ func (rs ranges) check() error {
 // acceptsGzip reports whether the answer may be compressed. A request that does
 // not say gets it plain: tools that do not ask often cannot decode.
 func acceptsGzip(h http.Header) bool {
-	any := 0
+	wildcard := 0
 	for _, v := range h["Accept-Encoding"] {
 		for part := range elements(v) {
 			coding, params, _ := strings.Cut(part, ";")
@@ -147,9 +147,9 @@ func acceptsGzip(h http.Header) bool {
 			case coding == "gzip" || coding == "x-gzip":
 				return ok && q > 0
 			case coding == "*" && ok:
-				any = q
+				wildcard = q
 			}
 		}
 	}
-	return any > 0
+	return wildcard > 0
 }

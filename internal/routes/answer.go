@@ -35,7 +35,7 @@ func (x *exchange) answer(r *http.Request, a *bridge.Answer, accept ranges) {
 		}
 	}
 	if body, mediaType, ok := other(a.Result, accept); ok {
-		x.writeForeign(mediaType, body)
+		x.writeForeign(r, mediaType, body)
 		return
 	}
 	if a.Artifact != nil && x.s.Artifacts {
@@ -123,16 +123,13 @@ func onlyBinary(res *bridge.Result, want mediaRange) (body []byte, mediaType str
 }
 
 // writeForeign answers with bytes that a browser could take for a page of ours.
-func (x *exchange) writeForeign(mediaType string, body []byte) {
+func (x *exchange) writeForeign(r *http.Request, mediaType string, body []byte) {
 	h := x.Header()
 	h.Set("Content-Security-Policy", "sandbox; default-src 'none'")
 	if t, _, _ := strings.Cut(mediaType, ";"); !inline[t] {
 		h.Set("Content-Disposition", "attachment")
 	}
-	h.Set("Content-Type", mediaType)
-	h.Set("Content-Length", strconv.Itoa(len(body)))
-	x.WriteHeader(http.StatusOK)
-	x.Write(body) // nobody to tell if it fails: the caller went away
+	x.send(r, http.StatusOK, mediaType, body)
 }
 
 // steps yields the steps of a call that happened, and their times.
@@ -142,8 +139,13 @@ func steps(t *bridge.Timing) iter.Seq2[string, time.Duration] {
 			name string
 			d    time.Duration
 		}{
-			{"find", t.Find}, {"check", t.Check}, {"connect", t.Connect}, {"queue", t.Queue},
-			{"upstream", t.Upstream}, {"walk", t.Walk}, {"store", t.Store},
+			{"find", t.Find},
+			{"check", t.Check},
+			{"connect", t.Connect},
+			{"queue", t.Queue},
+			{"upstream", t.Upstream},
+			{"walk", t.Walk},
+			{"store", t.Store},
 		} {
 			if s.d > 0 && !yield(s.name, s.d) {
 				return

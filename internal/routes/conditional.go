@@ -5,7 +5,6 @@ import (
 	"crypto/sha256"
 	"encoding/base64"
 	"net/http"
-	"strconv"
 	"strings"
 )
 
@@ -30,15 +29,10 @@ func (p page) write(x *exchange, r *http.Request) {
 			return
 		}
 	}
-	h.Set("Content-Type", p.mediaType)
-	h.Set("Content-Length", strconv.Itoa(len(p.body)))
 	if p.encoding != "" {
 		h.Set("Content-Encoding", p.encoding)
 	}
-	x.WriteHeader(http.StatusOK)
-	if r.Method != http.MethodHead {
-		x.Write(p.body) // nobody to tell if it fails: the caller went away
-	}
+	x.send(r, http.StatusOK, p.mediaType, p.body)
 }
 
 // tagOf returns a strong entity tag for body.

@@ -61,8 +61,13 @@ func TestDocumentEncodings(t *testing.T) {
 			encoding, tag string
 			status        int
 		}{
-			{"identity", pt, 304}, {"gzip", zt, 304}, {"identity", zt, 200}, {"gzip", pt, 200},
-			{"gzip", `"x", ` + zt, 304}, {"identity", "W/" + pt, 304}, {"gzip", "*", 304},
+			{"identity", pt, 304},
+			{"gzip", zt, 304},
+			{"identity", zt, 200},
+			{"gzip", pt, 200},
+			{"gzip", `"x", ` + zt, 304},
+			{"identity", "W/" + pt, 304},
+			{"gzip", "*", 304},
 		} {
 			if got := c.do("GET", path, "", "Accept-Encoding: "+tt.encoding, "If-None-Match: "+tt.tag).status; got != tt.status {
 				t.Errorf("GET %s in %s with %s = %d, want %d", path, tt.encoding, tt.tag, got, tt.status)
@@ -76,10 +81,21 @@ func TestAcceptsGzip(t *testing.T) {
 		values []string
 		want   bool
 	}{
-		{nil, false}, {[]string{""}, false}, {[]string{"gzip"}, true}, {[]string{"GZIP"}, true}, {[]string{"x-gzip"}, true},
-		{[]string{"gzip;q=0"}, false}, {[]string{"gzip; q=0.001"}, true}, {[]string{"gzip;q=x"}, false}, {[]string{"br"}, false},
-		{[]string{"*"}, true}, {[]string{"*;q=0"}, false}, {[]string{"gzip;q=0, *"}, false}, {[]string{"*, gzip;q=0"}, false},
-		{[]string{"identity"}, false}, {[]string{"deflate", "gzip"}, true},
+		{nil, false},
+		{[]string{""}, false},
+		{[]string{"gzip"}, true},
+		{[]string{"GZIP"}, true},
+		{[]string{"x-gzip"}, true},
+		{[]string{"gzip;q=0"}, false},
+		{[]string{"gzip; q=0.001"}, true},
+		{[]string{"gzip;q=x"}, false},
+		{[]string{"br"}, false},
+		{[]string{"*"}, true},
+		{[]string{"*;q=0"}, false},
+		{[]string{"gzip;q=0, *"}, false},
+		{[]string{"*, gzip;q=0"}, false},
+		{[]string{"identity"}, false},
+		{[]string{"deflate", "gzip"}, true},
 	}
 	for _, tt := range tests {
 		if got := acceptsGzip(http.Header{"Accept-Encoding": tt.values}); got != tt.want {

@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"net/http"
 	"runtime/debug"
+	"strconv"
 	"time"
 
 	"mcpbridge/internal/bridge"
@@ -89,6 +90,17 @@ func (x *exchange) Write(b []byte) (int, error) {
 	n, err := x.ResponseWriter.Write(b)
 	x.out += int64(n)
 	return n, err
+}
+
+// send writes a whole answer, whose other headers are set.
+func (x *exchange) send(r *http.Request, status int, mediaType string, body []byte) {
+	h := x.Header()
+	h.Set("Content-Type", mediaType)
+	h.Set("Content-Length", strconv.Itoa(len(body)))
+	x.WriteHeader(status)
+	if r.Method != http.MethodHead {
+		_, _ = x.Write(body) // nobody to tell if it fails: the caller went away
+	}
 }
 
 // fail answers with the problem that err is.

@@ -104,10 +104,7 @@ func (p *Problem) write(x *exchange, r *http.Request) {
 		h.Del(name) // of an answer that was begun
 	}
 	h.Set("Cache-Control", "no-store")
-	h.Set("Content-Type", problemType)
-	h.Set("Content-Length", strconv.Itoa(len(body)))
-	x.WriteHeader(p.Status)
-	x.Write(body) // nobody to tell if it fails: the caller went away
+	x.send(r, p.Status, problemType, body)
 }
 
 // link makes the reference to a kept result one that can be followed, or takes it
@@ -203,7 +200,7 @@ func parameterErrors(errs []error) string {
 	parts := []string{}
 	for _, err := range errs[:min(len(errs), listed)] {
 		d := &huma.ErrorDetail{Message: err.Error()}
-		if e, ok := err.(huma.ErrorDetailer); ok { //nolint:errorlint // huma hands over the details themselves
+		if e, ok := err.(huma.ErrorDetailer); ok {
 			d = e.ErrorDetail()
 		}
 		parts = append(parts, strings.TrimPrefix(d.Location+": "+d.Message, ": "))

@@ -475,9 +475,8 @@ func TestCanceledIsAborted(t *testing.T) {
 		}()
 		synctest.Wait()
 		cancel()
-		if got := <-aborted; got != http.ErrAbortHandler {
+		if got, _ := (<-aborted).(error); !errors.Is(got, http.ErrAbortHandler) {
 			t.Errorf("the handler ended with %v, want ErrAbortHandler", got)
 		}
 	})
 }
-
