@@ -16,7 +16,7 @@ func (e *embedder) keywords(n *node, strict bool) []member {
 		k, known := keywords[m.key]
 		switch {
 		case !known:
-			if m.key == "id" && e.s.draft == 4 || !readable(m.val) {
+			if m.key == "id" && e.s.draft == 4 || !portable(m.val) {
 				continue
 			}
 			out = append(out, m)
@@ -52,14 +52,14 @@ func (e *embedder) keyword(out []member, n *node, m member, s shape, strict bool
 	case "dependencies":
 		out = e.dependencies(out, n, m.val, strict)
 	case "minimum", "maximum":
-		if !n.get(exclusive(m.key)).isTrue() && readable(m.val) {
+		if !n.get(exclusive(m.key)).isTrue() && portable(m.val) {
 			out = append(out, m)
 		}
 	case "exclusiveMinimum", "exclusiveMaximum":
 		if m.val.isTrue() {
 			m.val = n.get(inclusive(m.key))
 		}
-		if m.val.is(raw.Number) && readable(m.val) {
+		if m.val.is(raw.Number) && portable(m.val) {
 			out = append(out, m)
 		}
 	case "unevaluatedProperties", "unevaluatedItems", "contentEncoding", "contentMediaType", "contentSchema":
@@ -89,7 +89,7 @@ func (e *embedder) shaped(out []member, m member, s shape, strict bool) []member
 	case namesMap:
 		m.val = stringLists(m.val)
 	default:
-		if !readable(m.val) {
+		if !portable(m.val) {
 			return out
 		}
 	}
@@ -195,20 +195,21 @@ func inclusive(key string) string {
 	return "maximum"
 }
 
-// readable reports whether every number in n is one that readers of documents can
-// hold; many fail on the whole document otherwise.
-func readable(n *node) bool {
+// portable reports whether a value can be anywhere in a document: with numbers that
+// every reader can hold, and nothing that looks like a reference, which many
+// follow also where it is data. Both cost them the whole document.
+func portable(n *node) bool {
 	if n.kind == raw.Number {
 		_, err := strconv.ParseFloat(string(n.raw), 64)
 		return err == nil
 	}
 	for _, m := range n.members {
-		if !readable(m.val) {
+		if m.key == "$ref" && m.val.is(raw.String) || !portable(m.val) {
 			return false
 		}
 	}
 	for _, e := range n.elems {
-		if !readable(e) {
+		if !portable(e) {
 			return false
 		}
 	}

@@ -124,7 +124,7 @@ func (y *yamlWriter) text(indent int) {
 }
 
 var (
-	plainText = regexp.MustCompile(`^[A-Za-z_/][A-Za-z0-9_./-]*( [A-Za-z0-9_(][A-Za-z0-9_./()-]*)*$`)
+	plainText = regexp.MustCompile(`^[A-Za-z_/$][A-Za-z0-9_./-]*( [A-Za-z0-9_(][A-Za-z0-9_./()-]*)*$`)
 	// reserved are the words that readers of YAML 1.1 or 1.2 take for something else.
 	reserved = regexp.MustCompile(`(?i)^(y|n|yes|no|on|off|true|false|null)$`)
 )
