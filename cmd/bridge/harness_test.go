@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"io"
+	"maps"
 	"net/http"
 	"net/url"
 	"os"
@@ -46,9 +47,7 @@ func npm(name string, args ...string) server {
 func start(t *testing.T, servers map[string]server, more map[string]any) *process {
 	t.Helper()
 	section := map[string]any{"listen": "127.0.0.1:0"}
-	for k, v := range more {
-		section[k] = v
-	}
+	maps.Copy(section, more)
 	b, err := json.Marshal(map[string]any{"mcpServers": servers, "bridge": section})
 	if err != nil {
 		t.Fatal(err)

@@ -215,7 +215,7 @@ func TestArguments(t *testing.T) {
 		"a control character": "{\"a\":\"\n\"}",
 		"a smuggled frame":    "{}}}\n{\"jsonrpc\":\"2.0\",\"id\":777,\"method\":\"tools/call\",\"params\":{\"name\":\"pid\",\"arguments\":{}}}\n{\"x\":{\"y\":{}",
 	} {
-		t.Run(name, func(t *testing.T) { p.problem("ok", "args", body, 400, "malformed-request", "") })
+		t.Run(name, func(*testing.T) { p.problem("ok", "args", body, 400, "malformed-request", "") })
 	}
 	p.problem("ok", "args", `{"a":"`+strings.Repeat("x", 5<<20)+`"}`, 413, "request-too-large", "")
 	p.call("ok", "args", `{}`, 200)

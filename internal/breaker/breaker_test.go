@@ -56,8 +56,10 @@ func TestOpensAfterFailuresInARow(t *testing.T) {
 			}
 		}
 		time.Sleep(3 * time.Minute)
-		if !call(b, nil) || !call(b, nil) {
-			t.Error("refused after a probe that succeeded")
+		for range 2 {
+			if !call(b, nil) {
+				t.Error("refused after a probe that succeeded")
+			}
 		}
 	})
 }

@@ -1,3 +1,7 @@
+// Package mcp is the client side of MCP. A [Catalogue] attaches the configured
+// servers through a [Registry], whose connectors keep what each server offers; calls
+// and connectors share one [Client] per endpoint, from the [Pool]. What carries the
+// frames is in the packages stdio and remote.
 package mcp
 
 import (

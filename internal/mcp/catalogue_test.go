@@ -18,11 +18,12 @@ import (
 func states(s *bridge.Snapshot) map[string]string {
 	m := map[string]string{}
 	for _, srv := range s.Servers {
-		line := string(srv.State)
+		var line strings.Builder
+		line.WriteString(string(srv.State))
 		for _, t := range srv.Tools {
-			line += " " + t.Name
+			line.WriteString(" " + t.Name)
 		}
-		m[srv.Handle] = line
+		m[srv.Handle] = line.String()
 	}
 	return m
 }
@@ -220,7 +221,7 @@ func TestHeartbeat(t *testing.T) {
 		var answer atomic.Value
 		answer.Store("{}")
 		var pings atomic.Int32
-		s := &fakeServer{name: "s", do: func(ctx context.Context, r *rpc.Request) (string, error) {
+		s := &fakeServer{name: "s", do: func(_ context.Context, r *rpc.Request) (string, error) {
 			if r.Method != "ping" {
 				return `{"tools":[]}`, nil
 			}

@@ -56,7 +56,7 @@ func (c *Client) explain(err error, t *bridge.Tool) error {
 	if e, ok := errors.AsType[*rpc.Error](err); ok {
 		m := map[string]any{"upstream_code": e.Code, "upstream_message": e.Message}
 		if raw.KindOf(e.Data) != raw.Invalid && len(e.Data) <= 1<<10 {
-			m["upstream_data"] = json.RawMessage(e.Data)
+			m["upstream_data"] = e.Data
 		}
 		return &bridge.Error{
 			Kind: bridge.UpstreamError, Op: "mcp.Call", Members: m, Err: err,

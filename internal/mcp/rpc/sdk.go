@@ -42,7 +42,8 @@ func PeerOf(s *mcp.ClientSession) *Peer {
 	if c := r.Capabilities; c != nil {
 		p.Capabilities = Capabilities{
 			Tools: c.Tools != nil, Resources: c.Resources != nil, Prompts: c.Prompts != nil,
-			Completions: c.Completions != nil, Logging: c.Logging != nil,
+			Completions: c.Completions != nil,
+			Logging:     c.Logging != nil, //nolint:staticcheck // deprecated, and still offered by the servers of the session era
 		}
 	}
 	return p
