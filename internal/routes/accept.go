@@ -1,6 +1,7 @@
 package routes
 
 import (
+	"iter"
 	"net/http"
 	"slices"
 	"strconv"
@@ -29,7 +30,7 @@ func parseAccept(values []string) ranges {
 	}
 	var rs ranges
 	for _, v := range values {
-		for part := range elements(v) {
+		for part := range elements(v, ',') {
 			if r, ok := parseRange(part); ok && len(rs) < maxRanges {
 				rs = append(rs, r)
 			}
@@ -44,13 +45,14 @@ func parseAccept(values []string) ranges {
 	return rs
 }
 
-// elements yields the elements of a comma-separated header, minding quoted strings.
-func elements(v string) func(yield func(string) bool) {
+// elements yields the elements of a header's list, or with a semicolon the
+// parameters of one element. A separator in a quoted string is none.
+func elements(v string, separator byte) iter.Seq[string] {
 	return func(yield func(string) bool) {
 		quoted, from := false, 0
 		for i := 0; i <= len(v); i++ {
 			switch {
-			case i == len(v) || v[i] == ',' && !quoted:
+			case i == len(v) || v[i] == separator && !quoted:
 				if e := strings.TrimSpace(v[from:i]); e != "" && !yield(e) {
 					return
 				}
@@ -76,8 +78,8 @@ func parseRange(s string) (mediaRange, bool) {
 
 // weight returns the q among parameters in thousandths; without one it is 1.
 func weight(params string) (q int, ok bool) {
-	for p := range strings.SplitSeq(params, ";") {
-		name, value, _ := strings.Cut(strings.TrimSpace(p), "=")
+	for p := range elements(params, ';') {
+		name, value, _ := strings.Cut(p, "=")
 		if !strings.EqualFold(name, "q") {
 			continue
 		}
@@ -140,7 +142,7 @@ func (rs ranges) check() error {
 func acceptsGzip(h http.Header) bool {
 	wildcard := 0
 	for _, v := range h["Accept-Encoding"] {
-		for part := range elements(v) {
+		for part := range elements(v, ',') {
 			coding, params, _ := strings.Cut(part, ";")
 			q, ok := weight(params)
 			switch coding = strings.ToLower(strings.TrimSpace(coding)); {

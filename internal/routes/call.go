@@ -1,6 +1,7 @@
 package routes
 
 import (
+	"fmt"
 	"net/http"
 	"net/url"
 	"time"
@@ -62,6 +63,7 @@ func (x *exchange) invoke(r *http.Request, handle, tool string) (err error) {
 		return err
 	}
 	if wait > 0 { // from the request's arrival, so the body's time counts
+		x.Header().Set("Preference-Applied", fmt.Sprintf("wait=%d", int(wait.Seconds())))
 		c.Timeout = max(wait-time.Since(x.start), time.Nanosecond)
 	}
 	a, err := x.s.Bridge.Invoke(r.Context(), c)

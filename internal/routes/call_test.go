@@ -526,11 +526,15 @@ func TestUnknownCaller(t *testing.T) {
 		return bridge.Caller{}, &bridge.Error{Kind: Unauthenticated, Op: "identity", Msg: "No key.", Err: errors.New("no header")}
 	}
 	c := f.serve(t)
-	c.do("POST", "/tools/demo/echo", "").wantProblem(t, 401, Unauthenticated)
-	for _, path := range []string{"/tools", "/tools/demo", "/tools/demo/echo", "/openapi.json", "/openapi.yaml", "/tools/demo/openapi.json", "/tools/demo/docs"} {
+	r := c.do("POST", "/tools/demo/echo", "")
+	r.wantProblem(t, 401, Unauthenticated)
+	if got := r.header.Get("WWW-Authenticate"); !strings.HasPrefix(got, "Bearer ") {
+		t.Errorf("WWW-Authenticate = %q", got)
+	}
+	for _, path := range []string{"/tools", "/tools/demo", "/tools/demo/echo", "/openapi.json", "/openapi.yaml", "/tools/demo/openapi.json"} {
 		c.do("GET", path, "").wantProblem(t, 401, Unauthenticated)
 	}
-	for _, path := range []string{"/", "/docs", "/docs/assets/docs.js", "/healthz", "/readyz", "/problems/unauthenticated"} {
+	for _, path := range []string{"/", "/docs", "/tools/demo/docs", "/tools/nope/docs", "/docs/assets/docs.js", "/healthz", "/readyz", "/problems/unauthenticated"} {
 		if r := c.do("GET", path, ""); r.status != 200 {
 			t.Errorf("GET %s = %d, want it open to all", path, r.status)
 		}

@@ -3,6 +3,7 @@ package routes
 import (
 	"bytes"
 	"encoding/json"
+	"net/http"
 	"reflect"
 	"slices"
 	"strconv"
@@ -80,10 +81,16 @@ func (s *server) answers(ok *huma.Response, kinds ...bridge.Kind) map[string]*hu
 	}
 	for code, slugs := range codes {
 		slices.Sort(slugs)
-		m[strconv.Itoa(code)] = &huma.Response{
+		p := &huma.Response{
 			Description: "A problem: " + strings.Join(slugs, ", ") + ".",
 			Content:     map[string]*huma.MediaType{problemType: {Schema: s.schemaOf(Problem{})}},
 		}
+		if code == http.StatusTooManyRequests || code == http.StatusServiceUnavailable {
+			p.Headers = map[string]*huma.Header{"Retry-After": {
+				Description: "Seconds after which trying again may help.", Schema: &huma.Schema{Type: huma.TypeInteger},
+			}}
+		}
+		m[strconv.Itoa(code)] = p
 	}
 	return m
 }

@@ -1,8 +1,10 @@
 package routes
 
 import (
+	"cmp"
 	"context"
 	"net/http"
+	"path"
 	"strings"
 
 	"github.com/danielgtaylor/huma/v2"
@@ -16,7 +18,7 @@ import (
 type adapter struct{ s *server }
 
 // Handle registers an operation, with what goes without saying: HEAD where there
-// is GET, and no difference made by a slash at the end of a POST's path.
+// is GET, and no difference made by a slash at the end, unless the path is a file's.
 func (a adapter) Handle(op *huma.Operation, handler func(huma.Context)) {
 	var names []string
 	for _, p := range op.Parameters {
@@ -33,12 +35,15 @@ func (a adapter) Handle(op *huma.Operation, handler func(huma.Context)) {
 		}
 		handler(humachi.NewContext(op, r, w))
 	}
-	a.s.mux.MethodFunc(op.Method, op.Path, f)
-	switch op.Method {
-	case http.MethodGet:
-		a.s.mux.MethodFunc(http.MethodHead, op.Path, f)
-	case http.MethodPost:
-		a.s.mux.MethodFunc(http.MethodPost, op.Path+"/", f)
+	methods := []string{op.Method}
+	if op.Method == http.MethodGet {
+		methods = append(methods, http.MethodHead)
+	}
+	for _, m := range methods {
+		a.s.mux.MethodFunc(m, op.Path, f)
+		if op.Path != "/" && path.Ext(op.Path) == "" {
+			a.s.mux.MethodFunc(m, op.Path+"/", f)
+		}
 	}
 }
 
@@ -83,13 +88,10 @@ func (s *server) notFound(w http.ResponseWriter, r *http.Request) {
 
 // methodNotAllowed answers for paths that are something, but not for this method.
 func (s *server) methodNotAllowed(w http.ResponseWriter, r *http.Request) {
-	path := r.URL.RawPath
-	if path == "" {
-		path = r.URL.Path
-	}
+	at := cmp.Or(r.URL.RawPath, r.URL.Path)
 	var allow []string
 	for _, m := range [...]string{http.MethodGet, http.MethodHead, http.MethodPost, http.MethodPut, http.MethodDelete} {
-		if s.mux.Match(chi.NewRouteContext(), m, path) {
+		if s.mux.Match(chi.NewRouteContext(), m, at) {
 			allow = append(allow, m)
 		}
 	}

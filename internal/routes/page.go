@@ -15,40 +15,22 @@ func (s *server) pageRoutes() {
 	html := func(doc string) *huma.Response {
 		return &huma.Response{Description: doc, Content: map[string]*huma.MediaType{"text/html": {Schema: &huma.Schema{Type: huma.TypeString}}}}
 	}
-	docs := huma.Operation{
+	s.register(huma.Operation{
 		Method: http.MethodGet, Path: "/docs", OperationID: "get-docs", Tags: []string{"documents"},
 		Summary:     "See the document of all tools",
 		Description: "A page that shows the document and can call the tools.",
 		Responses:   s.answers(html("The page.")),
-	}
-	show := func(x *exchange, r *http.Request) error {
+	}, func(x *exchange, r *http.Request) error {
 		web.Page{Title: "MCP Bridge", Document: "openapi.json", Assets: "docs/assets/"}.ServeHTTP(x, r)
 		return nil
-	}
-	s.register(docs, show)
-
-	serverDocs := huma.Operation{
+	})
+	s.register(huma.Operation{
 		Method: http.MethodGet, Path: "/tools/{handle}/docs", OperationID: "get-server-docs", Tags: []string{"documents"},
 		Summary:     "See the document of one server's tools",
 		Description: "A page that shows the document and can call the tools.",
 		Parameters:  []*huma.Param{handleParam},
 		Responses:   s.answers(html("The page."), bridge.NotFound),
-	}
-	showServer := func(x *exchange, r *http.Request) error {
-		srv, err := x.visibleServer(r, segment(r, "handle"))
-		if err != nil {
-			return err
-		}
-		web.Page{Title: srv.Title, Document: "openapi.json", Assets: "../../docs/assets/"}.ServeHTTP(x, r)
-		return nil
-	}
-	s.register(serverDocs, showServer)
-
-	// The same with a slash at the end, which people type and pages allow for.
-	docs.Path, docs.Hidden = docs.Path+"/", true
-	s.register(docs, show)
-	serverDocs.Path, serverDocs.Hidden = serverDocs.Path+"/", true
-	s.register(serverDocs, showServer)
+	}, s.serverDocs)
 
 	assets := web.Assets(http.HandlerFunc(s.notFound))
 	s.register(huma.Operation{Method: http.MethodGet, Path: "/docs/assets/{name}", Hidden: true}, func(x *exchange, r *http.Request) error {
@@ -56,6 +38,23 @@ func (s *server) pageRoutes() {
 		return nil
 	})
 	s.register(huma.Operation{Method: http.MethodGet, Path: "/", Hidden: true}, s.front)
+}
+
+// serverDocs is open to all, since a browser that is led to a page sends no
+// credential: a caller that has none gets the page whether there is such a server
+// or not, and all that is in it comes with the document.
+func (s *server) serverDocs(x *exchange, r *http.Request) error {
+	handle := segment(r, "handle")
+	title := handle
+	if c, err := x.identify(r); err == nil {
+		srv := s.Bridge.View(c).Server(handle)
+		if srv == nil {
+			return unknownServer(handle)
+		}
+		title = srv.Title
+	}
+	web.Page{Title: title, Document: "openapi.json", Assets: "../../docs/assets/"}.ServeHTTP(x, r)
+	return nil
 }
 
 // front is the page at the root. It says where to go from there.

@@ -1,6 +1,7 @@
 package routes
 
 import (
+	"cmp"
 	"net/http"
 	"net/url"
 	"strings"
@@ -25,11 +26,7 @@ func root(x *exchange, r *http.Request) string {
 	if x.bare {
 		return x.s.BasePath[strings.LastIndexByte(x.s.BasePath, '/')+1:] + "/"
 	}
-	path := r.URL.RawPath
-	if path == "" {
-		path = r.URL.Path
-	}
-	return strings.Repeat("../", strings.Count(path, "/")-1)
+	return strings.Repeat("../", strings.Count(cmp.Or(r.URL.RawPath, r.URL.Path), "/")-1)
 }
 
 // serverRef is the path of a server, from the root.

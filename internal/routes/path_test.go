@@ -141,7 +141,7 @@ func TestLinksCanBeFollowed(t *testing.T) {
 	for _, base := range []string{"", "/bridge", "/a/b"} {
 		f.opts.BasePath = base
 		c := f.serve(t)
-		for _, from := range []string{"/tools", "/tools/n"} {
+		for _, from := range []string{"/tools", "/tools/", "/tools/n", "/tools/n/"} {
 			var list ToolList
 			if err := json.Unmarshal([]byte(c.do("GET", base+from, "").body), &list); err != nil {
 				t.Fatal(err)

@@ -1,7 +1,6 @@
 package routes
 
 import (
-	"fmt"
 	"net/http"
 	"strconv"
 	"strings"
@@ -11,8 +10,7 @@ import (
 )
 
 // wait returns the time that "Prefer: wait=N" (RFC 7240 section 4.3) allows the
-// call, at most MaxTimeout, and says in the answer that it was honoured. Zero is
-// no preference. Other preferences are for others.
+// call, at most MaxTimeout. Zero is no preference. Other preferences are for others.
 func (x *exchange) wait(r *http.Request) (time.Duration, error) {
 	value, ok := preference(r.Header["Prefer"], "wait")
 	if !ok {
@@ -25,15 +23,13 @@ func (x *exchange) wait(r *http.Request) (time.Duration, error) {
 			Msg: "In Prefer, wait must be a whole number of seconds from 1.",
 		}
 	}
-	d := min(time.Duration(n)*time.Second, x.s.MaxTimeout)
-	x.Header().Set("Preference-Applied", fmt.Sprintf("wait=%d", int(d.Seconds())))
-	return d, nil
+	return min(time.Duration(n)*time.Second, x.s.MaxTimeout), nil
 }
 
 // preference returns the value of the preference called name; of several the first one counts.
 func preference(values []string, name string) (string, bool) {
 	for _, v := range values {
-		for e := range elements(v) {
+		for e := range elements(v, ',') {
 			token, _, _ := strings.Cut(e, ";")
 			key, value, _ := strings.Cut(token, "=")
 			if strings.EqualFold(strings.TrimSpace(key), name) {

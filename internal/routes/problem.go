@@ -69,13 +69,17 @@ func (x *exchange) problem(err error) *Problem {
 		// A full path, so that the type is the same at whatever path the problem was met.
 		Type:  x.s.BasePath + "/problems/" + string(kind),
 		Title: m.title, Status: m.status, Code: kind, RequestID: x.id, Detail: m.what,
+		header: http.Header{},
+	}
+	if kind == Unauthenticated {
+		p.header.Set("WWW-Authenticate", `Bearer realm="MCP Bridge"`)
 	}
 	if e, ok := errors.AsType[*bridge.Error](err); ok && e.Kind == kind {
 		p.Detail = short(cmp.Or(e.Msg, m.what))
 		p.members = e.Members
 		if e.RetryAfter > 0 {
 			// Whole seconds, and never too early.
-			p.header = http.Header{"Retry-After": {strconv.FormatInt(int64((e.RetryAfter+time.Second-1)/time.Second), 10)}}
+			p.header.Set("Retry-After", strconv.FormatInt(int64((e.RetryAfter+time.Second-1)/time.Second), 10))
 		}
 	}
 	return p

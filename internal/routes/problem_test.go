@@ -361,7 +361,7 @@ func TestMethods(t *testing.T) {
 		{"POST", "/", "GET, HEAD"},
 		{"DELETE", "/healthz", "GET, HEAD"},
 		{"POST", "/problems/internal", "GET, HEAD"},
-		{"GET", "/tools/demo/echo/", "POST"},
+		{"PUT", "/tools/demo/echo/", "GET, HEAD, POST"},
 	}
 	for _, tt := range tests {
 		r := c.do(tt.method, tt.path, "")
@@ -373,7 +373,7 @@ func TestMethods(t *testing.T) {
 	for _, method := range []string{"GET", "POST", "PUT", "PURGE", "OPTIONS"} {
 		c.do(method, "/nothing/here", "").wantProblem(t, 404, bridge.NotFound)
 	}
-	for _, path := range []string{"/docs/assets/nope.js", "/problems/nope", "/tools/nope", "/tools/demo/nope", "/tools/nope/docs", "/tools/nope/openapi.json", "/tools/nope/openapi.yaml", "/schemas/Problem.json", "/openapi"} {
+	for _, path := range []string{"/docs/assets/nope.js", "/problems/nope", "/tools/nope", "/tools/demo/nope", "/tools/nope/docs", "/tools/nope/openapi.json", "/tools/nope/openapi.yaml", "/schemas/Problem.json", "/openapi", "/openapi.json/", "/tools/demo/openapi.yaml/x"} {
 		c.do("GET", path, "").wantProblem(t, 404, bridge.NotFound)
 	}
 }
