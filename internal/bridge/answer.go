@@ -2,7 +2,7 @@ package bridge
 
 import (
 	"encoding/json"
-	"fmt"
+	"errors"
 	"net/url"
 	"strings"
 
@@ -113,8 +113,12 @@ func breach(t *Tool, r *Result) string {
 	if t.Result == nil {
 		return ""
 	}
-	if _, err := t.Result.Check(r.Structured); err != nil {
-		return fmt.Sprint(err)
+	_, err := t.Result.Check(r.Structured)
+	if e, ok := errors.AsType[*Error](err); ok {
+		return e.Msg
+	}
+	if err != nil {
+		return err.Error()
 	}
 	return ""
 }

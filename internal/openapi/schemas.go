@@ -82,7 +82,7 @@ func (s *Schemas) Compile(t *bridge.Tool) error {
 		case out.schema == nil:
 			t.Unchecked = strings.TrimPrefix(t.Unchecked+"; results are not checked: "+out.why.Error(), "; ")
 		case !open(out.source.root):
-			t.Result = out.checker(s.log, "The result does not fit the tool's output schema")
+			t.Result = out.checker(s.log, "the structured content does not fit")
 		}
 	}
 	p.components = e.out.b
