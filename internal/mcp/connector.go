@@ -103,6 +103,9 @@ func (k *Connector) update(change func(*bridge.Server)) {
 	}
 }
 
+// handle implements listener.
+func (k *Connector) handle() string { return k.config.Handle }
+
 // connected implements listener.
 func (k *Connector) connected() {
 	select {

@@ -66,6 +66,7 @@ type attempt struct {
 
 // A listener is told what happens to an endpoint's client. It must not block.
 type listener interface {
+	handle() string
 	connected()
 	listChanged()
 }

@@ -38,8 +38,9 @@ func (c *circuitLog) Connected(e bridge.EndpointID) {
 // deaf listens to nothing.
 type deaf struct{}
 
-func (deaf) connected()   {}
-func (deaf) listChanged() {}
+func (deaf) handle() string { return "deaf" }
+func (deaf) connected()     {}
+func (deaf) listChanged()   {}
 
 // client takes a client and gives it back at once.
 func (p *Pool) client(ctx context.Context, id bridge.EndpointID) (*Client, error) {
@@ -256,7 +257,7 @@ func TestMaxProcesses(t *testing.T) {
 		}
 		want := PoolStats{Processes: 2, MaxProcesses: 2}
 		for i, s := range append([]*fakeServer{remote}, all...) {
-			e := EndpointStats{ID: s.ID(), Printed: s.name, Process: i > 0, Connected: i == 0 || i == 1 || i == 3}
+			e := EndpointStats{ID: s.ID(), Handles: []string{"deaf"}, Printed: s.name, Process: i > 0, Connected: i == 0 || i == 1 || i == 3}
 			if i == 1 || i == 3 {
 				e.Users = 1
 			}

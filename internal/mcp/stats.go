@@ -18,6 +18,7 @@ type PoolStats struct {
 // EndpointStats are how one attached endpoint is at one moment.
 type EndpointStats struct {
 	ID         bridge.EndpointID
+	Handles    []string
 	Printed    string // the endpoint for people; what may be secret is hashed
 	Process    bool   // its client is a process of ours
 	Connected  bool
@@ -32,8 +33,13 @@ func (p *Pool) Stats() PoolStats {
 	defer p.mu.Unlock()
 	s := PoolStats{Processes: p.processes, MaxProcesses: p.opts.MaxProcesses, Endpoints: make([]EndpointStats, 0, len(p.slots))}
 	for id, slot := range p.slots {
+		var handles []string
+		for l := range slot.listeners {
+			handles = append(handles, l.handle())
+		}
+		slices.Sort(handles)
 		s.Endpoints = append(s.Endpoints, EndpointStats{
-			ID: id, Printed: slot.endpoint.String(), Process: slot.endpoint.Process(),
+			ID: id, Handles: handles, Printed: slot.endpoint.String(), Process: slot.endpoint.Process(),
 			Connected: slot.client != nil && slot.client.Connected(), Connecting: slot.attempt != nil,
 			Users: slot.users, Used: slot.used,
 		})

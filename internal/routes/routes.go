@@ -42,6 +42,8 @@ type Options struct {
 	// Ready reports whether to send requests here: the catalogue has been read, or
 	// was waited for long enough, and the process is not about to end. Nil is always.
 	Ready func() bool
+	// Status takes the snapshot that GET /status answers; its slices are the handler's. Nil is an empty one.
+	Status func() Status
 	// Caller finds out who makes a request, or why it cannot. Nil takes everybody as the anonymous caller.
 	Caller func(*http.Request) (bridge.Caller, error)
 	// Artifacts says that results can be fetched again at /artifacts, so answers refer to that.
@@ -69,6 +71,9 @@ func newServer(o Options) *server {
 	o.MaxTimeout = cmp.Or(o.MaxTimeout, 10*time.Minute)
 	if o.Ready == nil {
 		o.Ready = func() bool { return true }
+	}
+	if o.Status == nil {
+		o.Status = func() Status { return Status{Endpoints: []EndpointStatus{}, Gates: []GateStatus{}} }
 	}
 	if o.Caller == nil {
 		o.Caller = func(*http.Request) (bridge.Caller, error) { return bridge.Caller{}, nil }
@@ -99,8 +104,12 @@ func (s *server) routes() {
 	s.documentRoutes()  // GET /openapi.json …
 	s.pageRoutes()      // GET /docs …, /
 	s.healthRoutes()    // GET /healthz, /readyz
+	s.statusRoutes()    // GET /status
 	s.problemRoutes()   // GET /problems/{slug}
 }
+
+// nosniff is shared by all answers, and so never appended to.
+var nosniff = []string{"nosniff"}
 
 // ServeHTTP is the way of every request. CORS, when there is one, goes before the
 // checks, since a browser must be able to read a refusal too.
@@ -109,7 +118,7 @@ func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	defer func() { x.end(r, recover()) }()
 
 	// On every answer: no browser may take it for another type than it says.
-	x.Header().Set("X-Content-Type-Options", "nosniff")
+	x.Header()["X-Content-Type-Options"] = nosniff
 	inside, ok := s.stripBase(x, r)
 	if !ok {
 		s.notFound(x, r)

@@ -1,0 +1,84 @@
+package routes
+
+import (
+	"net/http"
+	"slices"
+	"time"
+
+	"github.com/danielgtaylor/huma/v2"
+
+	"mcpbridge/internal/bridge"
+)
+
+// A Status is the health of what stands behind the tools, at one moment.
+type Status struct {
+	Ready        bool             `json:"ready" doc:"Every server has answered or failed its first attempt, or was waited for long enough."`
+	Waiting      int              `json:"waiting" doc:"Calls in line for admission."`
+	Processes    int              `json:"processes" doc:"Processes of MCP servers that run or are being started."`
+	MaxProcesses int              `json:"max_processes"`
+	Endpoints    []EndpointStatus `json:"endpoints" nullable:"false"`
+	Gates        []GateStatus     `json:"gates" nullable:"false"`
+}
+
+// An EndpointStatus is how one endpoint is.
+type EndpointStatus struct {
+	Name       string        `json:"name" doc:"As mcp:github."`
+	Endpoint   string        `json:"endpoint" doc:"How it is connected; what may be secret is hashed."`
+	Handles    []string      `json:"handles" nullable:"false" doc:"The servers that it serves."`
+	Connection string        `json:"connection" enum:"connected,connecting,none"`
+	Users      int           `json:"users" doc:"Calls that hold its client or wait for it."`
+	LastUsed   *time.Time    `json:"last_used,omitempty"`
+	Circuit    CircuitStatus `json:"circuit"`
+}
+
+// A CircuitStatus is how one endpoint's circuit is.
+type CircuitStatus struct {
+	State    string     `json:"state" enum:"closed,open,half-open" doc:"Calls pass, fail fast, or one of them may try."`
+	Failures int        `json:"failures" doc:"Counted in a row."`
+	Until    *time.Time `json:"until,omitempty" doc:"When an open circuit lets a call try."`
+	Reason   string     `json:"reason,omitempty" doc:"Why it opened."`
+}
+
+// A GateStatus is how one account of admission is.
+type GateStatus struct {
+	Name         string     `json:"name" doc:"As mcp:stdio for all subprocesses, mcp:http for all remote servers, or mcp:github for one server."`
+	Kind         string     `json:"kind" enum:"slots,rate"`
+	InUse        int        `json:"in_use" doc:"Slots that calls hold; of a rate, what is missing from its burst."`
+	Capacity     int        `json:"capacity" doc:"Slots, or the burst of a rate."`
+	Waiting      int        `json:"waiting" doc:"Calls in line that need it."`
+	LastActivity *time.Time `json:"last_activity,omitempty" doc:"When a call last gave back what it held."`
+}
+
+func (s *server) statusRoutes() {
+	s.register(huma.Operation{
+		Method: http.MethodGet, Path: "/status", OperationID: "get-status", Tags: []string{"operations"},
+		Summary:     "How are the servers, circuits and gates?",
+		Description: "A snapshot of endpoints, circuits, gates and processes: those of the servers that the caller may see.",
+		Responses:   s.answers(s.jsonAnswer("The snapshot.", Status{}), Unauthenticated, bridge.Forbidden),
+	}, s.getStatus)
+}
+
+func (s *server) getStatus(x *exchange, r *http.Request) error {
+	c, err := x.identify(r)
+	if err != nil {
+		return err
+	}
+	body, err := encode(s.Status().visibleIn(s.Bridge.View(c)))
+	if err != nil {
+		return err
+	}
+	page{mediaType: "application/json", cache: "no-store", body: body}.write(x, r)
+	return nil
+}
+
+// visibleIn returns the part of the status that is about the servers of a view.
+func (st Status) visibleIn(view *bridge.Snapshot) Status {
+	names := map[string]bool{"mcp:stdio": true, "mcp:http": true}
+	st.Endpoints = slices.DeleteFunc(st.Endpoints, func(e EndpointStatus) bool {
+		visible := slices.ContainsFunc(e.Handles, func(h string) bool { return view.Server(h) != nil })
+		names[e.Name] = names[e.Name] || visible
+		return !visible
+	})
+	st.Gates = slices.DeleteFunc(st.Gates, func(g GateStatus) bool { return !names[g.Name] })
+	return st
+}

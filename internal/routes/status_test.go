@@ -1,0 +1,41 @@
+package routes
+
+import (
+	"encoding/json"
+	"net/http"
+	"net/http/httptest"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"mcpbridge/internal/bridge"
+)
+
+// A caller sees the rows of its own servers, and those of the whole pools.
+func TestStatusShowsTheCallersServers(t *testing.T) {
+	all := Status{
+		Endpoints: []EndpointStatus{{Name: "mcp:a", Handles: []string{"a"}}, {Name: "mcp:b", Handles: []string{"b", "c"}}, {Name: "mcp:d", Handles: []string{"d"}}},
+		Gates:     []GateStatus{{Name: "mcp:a"}, {Name: "mcp:b"}, {Name: "mcp:d"}, {Name: "mcp:http"}, {Name: "mcp:stdio"}},
+	}
+	got := all.visibleIn(bridge.NewSnapshot(1, true, []*bridge.Server{{Handle: "a"}, {Handle: "c"}}))
+	var names []string
+	for _, e := range got.Endpoints {
+		names = append(names, e.Name)
+	}
+	for _, g := range got.Gates {
+		names = append(names, g.Name)
+	}
+	if diff := cmp.Diff([]string{"mcp:a", "mcp:b", "mcp:a", "mcp:b", "mcp:http", "mcp:stdio"}, names); diff != "" {
+		t.Errorf("rows (-want +got):\n%s", diff)
+	}
+}
+
+func TestStatusIsNeverCached(t *testing.T) {
+	f := newFixture()
+	w := httptest.NewRecorder()
+	f.handler().ServeHTTP(w, httptest.NewRequest(http.MethodGet, "http://localhost/status", nil))
+	var st Status
+	if err := json.Unmarshal(w.Body.Bytes(), &st); err != nil || w.Code != http.StatusOK || st.Endpoints == nil || w.Header().Get("Cache-Control") != "no-store" {
+		t.Errorf("status %d, %v, %s: %v", w.Code, w.Header(), w.Body, err)
+	}
+}
