@@ -30,7 +30,8 @@ func (e *SyntaxError) Error() string { return fmt.Sprintf("%s at byte %d", e.Msg
 // of more than 4096 bytes, nothing but white space behind it.
 // The error is a [*SyntaxError].
 func Check(b []byte, depth int) error {
-	s := scanner{b: b, depth: depth, strict: true}
+	// Room for the keys of most objects.
+	s := scanner{b: b, depth: depth, strict: true, keys: make([]span, 0, 8)}
 	i := skipSpace(b, 0)
 	if i == len(b) || b[i] != '{' {
 		return &SyntaxError{i, "not a JSON object"}
@@ -220,22 +221,19 @@ func (s *scanner) array(i int) int {
 
 func (s *scanner) str(i int) int {
 	from := i
-	ascii := true
-	for i++; i < len(s.b); i++ {
-		switch c := s.b[i]; {
-		case c == '"':
-			if s.strict && !ascii && !utf8.Valid(s.b[from:i]) {
+	for i = special(s.b, i+1); i < len(s.b); i = special(s.b, i+1) {
+		switch s.b[i] {
+		case '"':
+			if s.strict && !utf8.Valid(s.b[from:i]) {
 				return s.fail(from, "a string is not valid UTF-8")
 			}
 			return i + 1
-		case c == '\\':
+		case '\\':
 			if i = s.escape(i); s.err != nil {
 				return i
 			}
-		case c < 0x20:
+		default:
 			return s.fail(i, "a control character in a string")
-		case c >= utf8.RuneSelf:
-			ascii = false
 		}
 	}
 	return s.fail(i, "")

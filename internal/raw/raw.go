@@ -6,6 +6,8 @@
 // bytes that passed one of them, and give nothing useful for others.
 package raw
 
+import "bytes"
+
 // A Kind is the type of a JSON value.
 type Kind byte
 
@@ -57,9 +59,14 @@ func skipSpace(b []byte, i int) int {
 // In JSON that passed a check they stand only between tokens, so the value stays
 // the same and fits on one line of a line-framed connection.
 func Flatten(b []byte) {
-	for i, c := range b {
-		if c == '\n' || c == '\r' {
-			b[i] = ' '
+	for _, c := range []byte("\n\r") {
+		for rest := b; ; {
+			i := bytes.IndexByte(rest, c)
+			if i < 0 {
+				break
+			}
+			rest[i] = ' '
+			rest = rest[i+1:]
 		}
 	}
 }

@@ -146,7 +146,7 @@ func skip(b []byte, i int) int {
 }
 
 func skipString(b []byte, i int) int {
-	for i++; i < len(b); i++ {
+	for i = special(b, i+1); i < len(b); i = special(b, i+1) {
 		switch b[i] {
 		case '"':
 			return i + 1
