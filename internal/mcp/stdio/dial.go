@@ -30,7 +30,7 @@ func Dial(ctx context.Context, o Options) (*Conn, error) {
 	}
 	c, refused, err := dial(ctx, &o, version)
 	if refused && version == sessionVersion {
-		o.Log.Info("the server refused initialize; it is started again and asked by server/discover")
+		o.Log.InfoContext(ctx, "the server refused initialize; it is started again and asked by server/discover")
 		var again error
 		// An old server that refuses for a reason of its own refuses twice: the first reason is told.
 		if c, refused, again = dial(ctx, &o, statelessVersion); !refused {

@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"os/signal"
+	"strconv"
 	"strings"
 	"sync"
 	"syscall"
@@ -53,6 +54,14 @@ func sayf(format string, args ...any) {
 func fake(mode string) {
 	s := &fakeServer{in: bufio.NewReaderSize(os.Stdin, 1<<20), asked: make(chan json.RawMessage, 1), cancels: map[string]chan struct{}{}}
 	switch mode {
+	case "mirror":
+		n, _ := strconv.Atoi(os.Getenv("SIZE"))
+		if n == 0 {
+			mirror(nil)
+		} else {
+			mirror(mirrorText(n))
+		}
+		return
 	case "parent":
 		parent()
 	case "exits":

@@ -3,7 +3,9 @@ package stdio
 import (
 	"bytes"
 	"context"
+	"errors"
 	"log/slog"
+	"slices"
 	"strconv"
 	"time"
 
@@ -75,7 +77,7 @@ func answerOf(f *raw.Frame, b []byte, own bool) answer {
 	case f.Result == nil:
 		return answer{err: &rpc.Failure{Reason: rpc.Protocol, Msg: "the server answered neither a result nor an error"}}
 	case own && len(f.Result) > cap(b)/2:
-		return answer{result: f.Result[:len(f.Result):len(f.Result)]}
+		return answer{result: slices.Clip(f.Result)}
 	default:
 		return answer{result: bytes.Clone(f.Result)}
 	}
@@ -90,7 +92,7 @@ func (c *Conn) forward(b []byte) {
 	}
 	if r, ok := m.(*jsonrpc.Response); ok && r.Error != nil {
 		id := c.hello.initialize.Load()
-		if e, ok := r.Error.(*jsonrpc.Error); ok && id != nil && r.ID == *id {
+		if e, ok := errors.AsType[*jsonrpc.Error](r.Error); ok && id != nil && r.ID == *id {
 			c.refused.Store(e)
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -183,7 +184,7 @@ func do(t testing.TB, c *Conn, r *rpc.Request) string {
 // failure is the reason of an error that must be a Failure.
 func failure(t testing.TB, err error) *rpc.Failure {
 	t.Helper()
-	f, ok := err.(*rpc.Failure)
+	f, ok := errors.AsType[*rpc.Failure](err)
 	if !ok {
 		t.Fatalf("got error %v (%T), want a Failure", err, err)
 	}

@@ -336,7 +336,7 @@ func TestSupervisorDies(t *testing.T) {
 	}
 }
 
-func TestSuperviseBadLines(t *testing.T) {
+func TestSuperviseBadLines(*testing.T) {
 	// A list that means nobody, or everybody, kills nobody: this process among them.
 	supervise(strings.NewReader("+1\n+0\n+-1\n\n+\n+x\n*5\nfoo\n+4194999\n-4194999\n"))
 }

@@ -21,7 +21,7 @@ func lines(t testing.TB, in io.Reader, limit int) []string {
 	var got []string
 	r := reader{
 		in: in, limit: limit,
-		line:    func(b []byte, own bool) { got = append(got, string(b)) },
+		line:    func(b []byte, _ bool) { got = append(got, string(b)) },
 		dropped: func(s *skim) { got = append(got, "dropped "+itoa(s.size)+" "+string(s.answers())) },
 	}
 	if err := r.run(); !errors.Is(err, io.EOF) {

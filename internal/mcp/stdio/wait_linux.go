@@ -1,6 +1,7 @@
 package stdio
 
 import (
+	"errors"
 	"os"
 
 	"golang.org/x/sys/unix"
@@ -12,7 +13,7 @@ const pipeBytes = 256 << 10
 // awaitExit blocks until our child has exited, and leaves it to be waited for.
 func awaitExit(pid int) {
 	for {
-		if err := unix.Waitid(unix.P_PID, pid, nil, unix.WEXITED|unix.WNOWAIT, nil); err != unix.EINTR {
+		if err := unix.Waitid(unix.P_PID, pid, nil, unix.WEXITED|unix.WNOWAIT, nil); !errors.Is(err, unix.EINTR) {
 			return
 		}
 	}

@@ -78,7 +78,7 @@ func newWriter(f *os.File, timeout time.Duration, broken func(error)) (*writer, 
 	w := &writer{file: f, conn: conn, timeout: timeout, broken: broken}
 	w.try = func(fd uintptr) bool {
 		for {
-			if w.tryN, w.tryErr = unix.Write(int(fd), w.tryBuf); w.tryErr != unix.EINTR {
+			if w.tryN, w.tryErr = unix.Write(int(fd), w.tryBuf); !errors.Is(w.tryErr, unix.EINTR) {
 				return true
 			}
 		}
@@ -167,7 +167,7 @@ func (w *writer) tryWrite(b []byte) (int, error) {
 	w.tryBuf, w.tryN, w.tryErr = b, 0, nil
 	err := w.conn.Write(w.try)
 	w.tryBuf = nil
-	if err == nil && w.tryErr != unix.EAGAIN {
+	if err == nil && !errors.Is(w.tryErr, unix.EAGAIN) {
 		err = w.tryErr
 	}
 	return max(w.tryN, 0), err
