@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"strconv"
+	"sync"
 	"time"
 )
 
@@ -54,8 +55,17 @@ type eventReader struct {
 	err      error // what reading ended with
 }
 
+// buffers are for streams that end soon: those of calls.
+var buffers = sync.Pool{New: func() any { return new([eventBuffer]byte) }}
+
 func newEventReader(r io.Reader, limit int64, cur *cursor) *eventReader {
-	return &eventReader{r: r, limit: limit, cur: cur, buf: make([]byte, eventBuffer)}
+	return &eventReader{r: r, limit: limit, cur: cur, buf: buffers.Get().(*[eventBuffer]byte)[:]}
+}
+
+// release gives the buffer back. Events that were read keep their data.
+func (e *eventReader) release() {
+	buffers.Put((*[eventBuffer]byte)(e.buf))
+	e.buf = nil
 }
 
 // next returns the next event that has data. At the stream's end the error is

@@ -2,6 +2,7 @@ package remote
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -135,7 +136,7 @@ func (c *Conn) stream(k *call, r *reply) outcome {
 			err = errors.New("the stream ended")
 		}
 		lost := outcome{err: c.broken(k.ctx, err, true)}
-		if cur.last == "" || abandoned || k.ctx.Err() != nil || c.era.Load().modern() {
+		if cur.last == "" || abandoned || k.ctx.Err() != nil || cmp.Or(k.era, c.era.Load()).modern() {
 			return lost
 		}
 		if cur.moved {
@@ -154,6 +155,7 @@ func (c *Conn) stream(k *call, r *reply) outcome {
 // ended without one.
 func (c *Conn) follow(k *call, r *reply, cur *cursor) (outcome, error) {
 	events := newEventReader(r.Body, c.limit, cur)
+	defer events.release()
 	for {
 		ev, err := events.next()
 		if errors.Is(err, errOver) {
@@ -206,7 +208,7 @@ func (c *Conn) resume(k *call, cur *cursor, tries *int) (*reply, error) {
 			continue
 		}
 		// Whatever this says of the GET, the call itself was accepted and may have run.
-		return nil, &rpc.Failure{Reason: rpc.Lost, Status: r.StatusCode, Err: err, Msg: "the stream broke off before the answer and could not be resumed: " + err.Error()}
+		return nil, &rpc.Failure{Reason: rpc.Lost, Status: r.StatusCode, Msg: "the stream broke off before the answer and could not be resumed: " + err.Error()}
 	}
 	return nil, nil
 }
@@ -283,7 +285,7 @@ func (c *Conn) dispatch(m message) {
 	}
 	msg, err := jsonrpc.DecodeMessage(m.bytes)
 	if err != nil {
-		c.log.LogAttrs(c.ctx, slog.LevelWarn, "a message of the server cannot be read", slog.String("url", c.where), slog.String("error", err.Error()))
+		c.unreadable(err)
 		return
 	}
 	c.mu.Lock()
@@ -292,6 +294,15 @@ func (c *Conn) dispatch(m message) {
 	if l != nil { // the probe has none
 		l.push(c.ctx, msg)
 	}
+}
+
+// unreadable notes a message that is skipped. A server that sends many fills no log.
+func (c *Conn) unreadable(err error) {
+	level := slog.LevelDebug
+	if c.warned.CompareAndSwap(false, true) {
+		level = slog.LevelWarn
+	}
+	c.log.LogAttrs(c.ctx, level, "a message of the server cannot be read", slog.String("url", c.where), slog.String("error", err.Error()))
 }
 
 // lookup returns the call with the id, which may be in quotes; nil if there is none.

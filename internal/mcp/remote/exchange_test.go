@@ -276,7 +276,7 @@ func TestProgress(t *testing.T) {
 func TestProgressKeepsACallAlive(t *testing.T) {
 	leakFree(t)
 	next := make(chan bool)
-	s := sessionServer(t, func(w http.ResponseWriter, r *http.Request, m *seen) {
+	s := sessionServer(t, func(w http.ResponseWriter, _ *http.Request, m *seen) {
 		stream(w)
 		for more := range next {
 			if !more {
@@ -289,30 +289,30 @@ func TestProgressKeepsACallAlive(t *testing.T) {
 	c := dial(t, pinned(s))
 	heard := make(chan struct{}, 8)
 	r := request1(`{}`)
-	r.Idle, r.Progress = 400*time.Millisecond, func(jsonRaw) { heard <- struct{}{} }
+	r.Idle, r.Progress = 2*time.Second, func(jsonRaw) { heard <- struct{}{} }
 	began := time.Now()
 	go func() {
 		for range 6 {
-			time.Sleep(100 * time.Millisecond)
+			time.Sleep(400 * time.Millisecond)
 			next <- true
 			<-heard
 		}
 		next <- false
 	}()
-	if _, err := c.Do(t.Context(), r); err != nil || time.Since(began) < 500*time.Millisecond {
+	if _, err := c.Do(t.Context(), r); err != nil || time.Since(began) < 2*time.Second {
 		t.Errorf("Do failed after %s: %v", time.Since(began), err)
 	}
 }
 
 func TestCancel(t *testing.T) {
-	grace := 300 * time.Millisecond
+	const short, long = 300 * time.Millisecond, 30 * time.Second
 	type result struct {
 		err   error
 		took  time.Duration
 		letGo time.Duration
 	}
 	// run makes a call that hangs, or answers late once release is closed.
-	run := func(t *testing.T, era string, h handler, cancelled bool, change func(*rpc.Request)) (result, *server) {
+	run := func(t *testing.T, era string, h handler, grace time.Duration, cancelled bool, change func(*rpc.Request)) (result, *server) {
 		t.Helper()
 		leakFree(t)
 		s := sessionServer(t, h)
@@ -349,9 +349,9 @@ func TestCancel(t *testing.T) {
 	}
 
 	t.Run("the caller goes away", func(t *testing.T) {
-		got, s := run(t, v20251125, hang, true, nil)
-		if !errors.Is(got.err, context.Canceled) || got.took > grace || got.letGo < grace {
-			t.Errorf("got %+v, want it at once, let go after %s", got, grace)
+		got, s := run(t, v20251125, hang, short, true, nil)
+		if !errors.Is(got.err, context.Canceled) || got.letGo < short {
+			t.Errorf("got %+v, want it let go after %s", got, short)
 		}
 		m := s.got("notifications/cancelled")
 		if len(m) != 1 {
@@ -363,9 +363,9 @@ func TestCancel(t *testing.T) {
 		}
 	})
 	t.Run("the time is up", func(t *testing.T) {
-		got, s := run(t, v20251125, hang, false, func(r *rpc.Request) { r.Total = 100 * time.Millisecond })
+		got, s := run(t, v20251125, hang, short, false, func(r *rpc.Request) { r.Total = 100 * time.Millisecond })
 		failed(t, got.err, rpc.Deadline)
-		if !errors.Is(got.err, rpc.ErrDeadline) || got.letGo < 100*time.Millisecond+grace {
+		if !errors.Is(got.err, rpc.ErrDeadline) || got.letGo < 100*time.Millisecond+short {
 			t.Errorf("got %+v", got)
 		}
 		if m := s.got("notifications/cancelled"); len(m) != 1 || !strings.Contains(string(m[0].params), "time for it was up") {
@@ -388,12 +388,10 @@ func TestCancel(t *testing.T) {
 			say(w, "id: 1\ndata:\n\n") // it could be resumed, but nobody wants it any more
 			<-told
 		}
-		got, s := run(t, v20251125, h, true, func(*rpc.Request) {
-			grace = 20 * time.Second
+		got, s := run(t, v20251125, h, long, true, func(*rpc.Request) {
 			time.AfterFunc(100*time.Millisecond, func() { close(told) })
 		})
-		grace = 300 * time.Millisecond
-		if got.letGo > 10*time.Second {
+		if got.letGo > long/2 {
 			t.Errorf("got %+v, want it let go with the end of the stream", got)
 		}
 		if m := s.got("GET"); slices.ContainsFunc(m, func(m seen) bool { return m.header.Get("Last-Event-Id") != "" }) {
@@ -406,8 +404,8 @@ func TestCancel(t *testing.T) {
 			time.Sleep(100 * time.Millisecond)
 			say(w, "data: {\"id\":%s,\"result\":{}}\n\n", m.id)
 		}
-		got, _ := run(t, v20251125, h, true, nil)
-		if got.letGo < 50*time.Millisecond || got.letGo >= grace {
+		got, _ := run(t, v20251125, h, long, true, nil)
+		if got.took > long/2 || got.letGo < 50*time.Millisecond || got.letGo > long/2 {
 			t.Errorf("got %+v, want it let go with the late answer", got)
 		}
 	})
@@ -421,7 +419,7 @@ func TestCancel(t *testing.T) {
 		}
 		var mu sync.Mutex
 		returned := false
-		got, _ := run(t, v20251125, h, true, func(r *rpc.Request) {
+		got, _ := run(t, v20251125, h, short, true, func(r *rpc.Request) {
 			r.Total = 500 * time.Millisecond
 			r.Progress = func(jsonRaw) {
 				mu.Lock()
@@ -433,16 +431,16 @@ func TestCancel(t *testing.T) {
 			letGo := r.LetGo
 			r.LetGo = func() { mu.Lock(); returned = true; mu.Unlock(); letGo() }
 		})
-		if got.letGo < 700*time.Millisecond || got.letGo > 3*time.Second {
+		if got.letGo < 700*time.Millisecond || got.letGo > long/2 {
 			t.Errorf("got %+v, want it held while there is progress, until total and grace are over", got)
 		}
 	})
 	t.Run("modern", func(t *testing.T) {
 		closed := make(chan struct{})
-		h := func(w http.ResponseWriter, r *http.Request, _ *seen) { <-r.Context().Done(); close(closed) }
-		got, s := run(t, v20260728, h, true, nil)
+		h := func(_ http.ResponseWriter, r *http.Request, _ *seen) { <-r.Context().Done(); close(closed) }
+		got, s := run(t, v20260728, h, long, true, nil)
 		<-closed
-		if !errors.Is(got.err, context.Canceled) || got.letGo >= grace {
+		if !errors.Is(got.err, context.Canceled) || got.letGo > long/2 {
 			t.Errorf("got %+v, want it let go at once", got)
 		}
 		if m := s.got("notifications/cancelled"); len(m) > 0 {
@@ -522,7 +520,7 @@ func TestNotSent(t *testing.T) {
 	s.close()
 	_, err := call1(t, c, `{}`)
 	if f := failed(t, err, rpc.NotSent); !strings.Contains(f.Msg, "connection refused") {
-		t.Errorf("failure is %q", f)
+		t.Errorf("failure is %q", f.Msg)
 	}
 }
 
@@ -610,7 +608,7 @@ func TestModernIsNotResumed(t *testing.T) {
 func TestExpiryLeavesOthersAlone(t *testing.T) {
 	leakFree(t)
 	release := make(chan struct{})
-	s := sessionServer(t, func(w http.ResponseWriter, r *http.Request, m *seen) {
+	s := sessionServer(t, func(w http.ResponseWriter, _ *http.Request, m *seen) {
 		stream(w)
 		<-release
 		say(w, "data: {\"id\":%s,\"result\":{}}\n\n", m.id)
@@ -640,7 +638,7 @@ func TestManyCallsAtOnce(t *testing.T) {
 				if len(m.body)%2 == 0 {
 					answerJSON(string(m.params))(w, r, m)
 				} else {
-					events(`data: {"id":%ID%,"result":` + string(m.params) + "}\n\n")(w, r, m)
+					events(`data: {"id":%ID%,"result":`+string(m.params)+"}\n\n")(w, r, m)
 				}
 			}
 			s := sessionServer(t, h)

@@ -34,16 +34,17 @@ const (
 )
 
 // broken is the failure of a request whose connection failed. maybeRun says
-// whether the server may have all of it.
+// whether the server may have all of it. The error itself is not kept: its text
+// is in the message, and may hold what must not get into a log.
 func (c *Conn) broken(ctx context.Context, err error, maybeRun bool) *rpc.Failure {
 	if c.ctx.Err() != nil && ctx.Err() != nil {
 		err = context.Cause(c.ctx)
 	}
 	text := c.secrets.clean(err.Error())
 	if maybeRun {
-		return &rpc.Failure{Reason: rpc.Lost, Err: err, Msg: fmt.Sprintf("the connection to %s failed before the answer was there: %s", c.where, text)}
+		return &rpc.Failure{Reason: rpc.Lost, Msg: fmt.Sprintf("the connection to %s failed before the answer was there: %s", c.where, text)}
 	}
-	return &rpc.Failure{Reason: rpc.NotSent, Err: err, Msg: fmt.Sprintf("%s cannot be reached: %s", c.where, text)}
+	return &rpc.Failure{Reason: rpc.NotSent, Msg: fmt.Sprintf("%s cannot be reached: %s", c.where, text)}
 }
 
 func (c *Conn) protocolFailure(status int, format string, args ...any) *rpc.Failure {

@@ -72,6 +72,10 @@ func TestSecretsStaySecret(t *testing.T) {
 			w.Header().Set("Location", "http://elsewhere.example/x/querysecret?token=querysecret")
 			w.WriteHeader(code)
 			_, password, _ := r.BasicAuth()
+			if contentType == "application/json" {
+				_, _ = fmt.Fprintf(w, `{"jsonrpc":"2.0","id":%s,"error":{"code":-1,"message":"%s %s"}}`, m.id, r.RequestURI, m.header.Get("X-Key"))
+				return
+			}
 			_, _ = fmt.Fprintf(w, "uri=%s headers=%v password=%s", r.RequestURI, m.header, password)
 		}
 	}
@@ -366,7 +370,7 @@ func TestProxy(t *testing.T) {
 	proxy.Close()
 	_, err := Dial(t.Context(), o)
 	if f := failed(t, err, rpc.Start); strings.Contains(f.Error(), "proxysecret") {
-		t.Errorf("failure is %q", f)
+		t.Errorf("failure is %q", f.Msg)
 	}
 	// No proxy at all: the name leads nowhere.
 	t.Setenv("HTTP_PROXY", proxy.URL)

@@ -54,7 +54,7 @@ func (c *Conn) listen(ctx context.Context, f *feed) {
 				return
 			}
 			if c.quiet() {
-				c.end(&rpc.Failure{Reason: rpc.Lost, Err: err, Msg: fmt.Sprintf("the connection to %s was lost and could not be made again", c.where)})
+				c.end(&rpc.Failure{Reason: rpc.Lost, Msg: fmt.Sprintf("the connection to %s was lost and could not be made again: %s", c.where, c.secrets.clean(err.Error()))})
 				return
 			}
 		}
@@ -139,8 +139,11 @@ func (c *Conn) hear(r *reply, f *feed) error {
 			continue
 		}
 		msgs, err := messages(ev.data)
-		if err != nil || ev.over {
-			c.log.LogAttrs(c.ctx, slog.LevelWarn, "a notification of the server cannot be read", slog.String("url", c.where), slog.Bool("too_large", ev.over))
+		if ev.over {
+			err = errOver
+		}
+		if err != nil {
+			c.unreadable(err)
 			continue
 		}
 		for _, m := range msgs {

@@ -75,7 +75,7 @@ func TestNegotiation(t *testing.T) {
 			c, err := Dial(t.Context(), Options{URL: s.URL, Options: rpc.Options{ResultBytes: 4096}})
 			if test.reason != "" {
 				if f := failed(t, err, test.reason); !strings.Contains(f.Msg, test.says) {
-					t.Errorf("failure is %q, want %q", f, test.says)
+					t.Errorf("failure is %q, want %q", f.Msg, test.says)
 				}
 			} else if err != nil {
 				t.Fatal(err)
@@ -187,7 +187,7 @@ func TestFallBackToSSE(t *testing.T) {
 			c, err := Dial(t.Context(), o)
 			if !test.sse {
 				if f := failed(t, err, rpc.Protocol); f.Status != test.status {
-					t.Errorf("failure is %v", f)
+					t.Errorf("failure is %v", f.Msg)
 				}
 				if got := s.got("GET"); len(got) > 0 {
 					t.Error("HTTP+SSE was tried")
@@ -211,7 +211,7 @@ func TestNeitherTransport(t *testing.T) {
 	s := newServer(t, map[string]handler{"GET": status(500)})
 	_, err := Dial(t.Context(), Options{URL: s.URL})
 	if f := failed(t, err, rpc.Protocol); f.Status != 405 {
-		t.Errorf("failure is %v", f)
+		t.Errorf("failure is %v", f.Msg)
 	}
 	s.set("GET", status(401))
 	_, err = Dial(t.Context(), Options{URL: s.URL})
@@ -248,7 +248,7 @@ func TestModernServerThatCannotBeUsed(t *testing.T) {
 	s.set("server/discover", answerJSON(`{"supportedVersions":["2026-07-28"],"capabilities":5}`))
 	_, err := Dial(t.Context(), Options{URL: s.URL})
 	if f := failed(t, err, rpc.Handshake); !strings.Contains(f.Msg, "cannot be used") {
-		t.Errorf("failure is %q", f)
+		t.Errorf("failure is %q", f.Msg)
 	}
 	if got := s.got("initialize"); len(got) > 0 {
 		t.Error("initialize was sent to a modern server")

@@ -58,6 +58,7 @@ type Options struct {
 
 	URL      string      // http or https, used as given; what is in its query or before its @ is secret
 	Headers  http.Header // sent with every request; their values are secret
+	Display  string      // what errors and logs call the server; empty is the URL without query
 	Protocol string      // [Auto] (or empty), [SSE], or a version as "2025-11-25"
 
 	TLS   TLS
@@ -74,7 +75,7 @@ type Conn struct {
 	o       Options
 	log     *slog.Logger
 	url     *url.URL
-	where   string      // the URL without what may be secret in it, for people
+	where   string      // what the server is called in errors and logs
 	headers http.Header // what every request carries
 	secrets secrets
 
@@ -99,6 +100,7 @@ type Conn struct {
 
 	ids      atomic.Int64
 	rawNames atomic.Bool // the server compares Mcp-Name without decoding it
+	warned   atomic.Bool // of messages that cannot be read
 
 	closing sync.Once
 	done    chan struct{} // closed with err
@@ -148,14 +150,14 @@ func (c *Conn) dialFailure(ctx, hctx context.Context, wait time.Duration, err er
 		return ctx.Err()
 	}
 	if errors.Is(context.Cause(hctx), errHandshake) {
-		return &rpc.Failure{Reason: rpc.Handshake, Err: err, Msg: fmt.Sprintf("%s did not finish the handshake within %s", c.where, wait)}
+		return &rpc.Failure{Reason: rpc.Handshake, Msg: fmt.Sprintf("%s did not finish the handshake within %s", c.where, wait)}
 	}
 	if e, ok := errors.AsType[*rpc.Error](err); ok {
-		return &rpc.Failure{Reason: rpc.Handshake, Err: err, Msg: fmt.Sprintf("%s answered error %d to the handshake: %s", c.where, e.Code, clip(e.Message))}
+		return &rpc.Failure{Reason: rpc.Handshake, Msg: fmt.Sprintf("%s answered error %d to the handshake: %s", c.where, e.Code, clip(c.secrets.clean(e.Message)))}
 	}
 	f, ok := errors.AsType[*rpc.Failure](err)
 	if !ok {
-		return &rpc.Failure{Reason: rpc.Handshake, Err: err, Msg: fmt.Sprintf("%s could not be understood: %s", c.where, c.secrets.clean(err.Error()))}
+		return &rpc.Failure{Reason: rpc.Handshake, Msg: fmt.Sprintf("%s could not be understood: %s", c.where, c.secrets.clean(err.Error()))}
 	}
 	// To a call these say whether it may have run; here they all mean that there is no server to be had.
 	if f.Reason == rpc.NotSent || f.Reason == rpc.Lost || f.Reason == rpc.Protocol && f.Status >= 500 {
@@ -195,7 +197,7 @@ func newConn(ctx context.Context, o Options) (*Conn, error) {
 		}
 	}
 	c := &Conn{
-		o: o, url: u, where: display(u), headers: headers, secrets: secretsOf(headers, u), rt: rt,
+		o: o, url: u, where: cmp.Or(o.Display, display(u)), headers: headers, secrets: secretsOf(headers, u), rt: rt,
 		log:   cmp.Or(o.Log, slog.New(slog.DiscardHandler)),
 		limit: cmp.Or(o.ResultBytes, 64<<20),
 		done:  make(chan struct{}),

@@ -163,7 +163,7 @@ func TestBadOptions(t *testing.T) {
 			_, err := Dial(t.Context(), test.o)
 			f := failed(t, err, rpc.Start)
 			if !strings.Contains(f.Msg, test.want) || strings.Contains(f.Error(), "secret") {
-				t.Errorf("error is %q, want it to say %q and no secret", f, test.want)
+				t.Errorf("error is %q, want it to say %q and no secret", f.Msg, test.want)
 			}
 		})
 	}
@@ -229,7 +229,7 @@ func TestHandshakeIsBounded(t *testing.T) {
 		_, err := Dial(t.Context(), Options{URL: s.URL, Protocol: protocol, Options: rpc.Options{Handshake: 200 * time.Millisecond}})
 		f := failed(t, err, rpc.Handshake)
 		if !strings.Contains(f.Msg, "within 200ms") {
-			t.Errorf("%s: %v", protocol, f)
+			t.Errorf("%s: %v", protocol, f.Msg)
 		}
 		s.close()
 	}

@@ -227,7 +227,7 @@ func request1(args string) *rpc.Request {
 }
 
 // failed checks the reason of a failure and returns it.
-func failed(t *testing.T, err error, want rpc.Reason) *rpc.Failure {
+func failed(t *testing.T, err error, want rpc.Reason) rpc.Failure {
 	t.Helper()
 	f, ok := errors.AsType[*rpc.Failure](err)
 	if !ok {
@@ -236,7 +236,7 @@ func failed(t *testing.T, err error, want rpc.Reason) *rpc.Failure {
 	if f.Reason != want {
 		t.Fatalf("failure is %q (%v), want %q", f.Reason, f, want)
 	}
-	return f
+	return *f
 }
 
 // leakFree fails the test when goroutines that run code of this package, or
@@ -251,7 +251,7 @@ func leakFree(t *testing.T) {
 			left = ""
 			for g := range bytes.SplitSeq(buf, []byte("\n\n")) {
 				if bytes.Contains(g, []byte("remote.(*")) && !bytes.Contains(g, []byte("_test.go")) ||
-					bytes.Contains(g, []byte("http.(*persistConn)")) || bytes.Contains(g, []byte("jsonrpc2.")) {
+					bytes.Contains(g, []byte("http.(*persistConn)")) || bytes.Contains(g, []byte("mcp.callSubscriptionsListen")) {
 					left += string(g) + "\n\n"
 				}
 			}

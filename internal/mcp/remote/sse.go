@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"log/slog"
 	"net/http"
 	"net/url"
 
@@ -84,7 +83,7 @@ func (s *sseStream) run() {
 	if c.ctx.Err() != nil {
 		err = context.Cause(c.ctx)
 	}
-	f := &rpc.Failure{Reason: rpc.Lost, Err: err, Msg: fmt.Sprintf("the stream from %s ended: %s", c.where, c.secrets.clean(err.Error()))}
+	f := &rpc.Failure{Reason: rpc.Lost, Msg: fmt.Sprintf("the stream from %s ended: %s", c.where, c.secrets.clean(err.Error()))}
 	c.end(f)
 	c.mu.Lock()
 	var left []*call
@@ -116,7 +115,7 @@ func (s *sseStream) read() error {
 		msgs, err := messages(ev.data)
 		if err != nil {
 			// Whose answer it is cannot be known: that call ends by its clock.
-			c.log.LogAttrs(c.ctx, slog.LevelWarn, "an event of the server cannot be read", slog.String("url", c.where), slog.String("error", err.Error()))
+			c.unreadable(err)
 			continue
 		}
 		for _, m := range msgs {

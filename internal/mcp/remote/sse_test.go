@@ -216,7 +216,7 @@ func TestSSERefusals(t *testing.T) {
 			}
 			_, err := Dial(t.Context(), Options{URL: s.URL, Protocol: SSE})
 			if f := failed(t, err, test.reason); !strings.Contains(f.Msg, test.want) {
-				t.Errorf("error is %q, want %q", f, test.want)
+				t.Errorf("error is %q, want %q", f.Msg, test.want)
 			}
 		})
 	}
