@@ -60,13 +60,7 @@ func serve(ctx context.Context, cfg *config.Config, log *slog.Logger) (err error
 
 	var stopping atomic.Bool
 	srv := &http.Server{
-		Handler: routes.New(routes.Options{
-			Bridge: a.bridge, Documents: a.documents, Log: log, Version: version,
-			BasePath: b.BasePath, Hosts: b.Hosts, Loopback: isLoopback(ln.Addr()),
-			RequestBytes: b.Limits.RequestBytes, MaxTimeout: b.Timeouts.MaxTimeout,
-			Status: a.status,
-			Ready:  func() bool { return !stopping.Load() && a.catalogue.Snapshot(bridge.Caller{}).Ready },
-		}),
+		Handler:           a.handler(isLoopback(ln.Addr()), &stopping),
 		ReadHeaderTimeout: 10 * time.Second,
 		IdleTimeout:       2 * time.Minute,
 		ErrorLog:          slog.NewLogLogger(log.Handler(), slog.LevelWarn),
@@ -92,6 +86,18 @@ func serve(ctx context.Context, cfg *config.Config, log *slog.Logger) (err error
 		return srv.Close()
 	}
 	return nil
+}
+
+// handler serves the app; it is not ready once stopping is set.
+func (a *app) handler(loopback bool, stopping *atomic.Bool) http.Handler {
+	b := a.config.Bridge
+	return routes.New(routes.Options{
+		Bridge: a.bridge, Documents: a.documents, Log: a.log, Version: version,
+		BasePath: b.BasePath, Hosts: b.Hosts, Loopback: loopback,
+		RequestBytes: b.Limits.RequestBytes, MaxTimeout: b.Timeouts.MaxTimeout,
+		Status: a.status,
+		Ready:  func() bool { return !stopping.Load() && a.catalogue.Snapshot(bridge.Caller{}).Ready },
+	})
 }
 
 func isLoopback(addr net.Addr) bool {
