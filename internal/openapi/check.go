@@ -5,29 +5,31 @@ import (
 	"log/slog"
 	"runtime"
 	"sync"
+	"time"
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
 
 	"mcpbridge/internal/bridge"
 )
 
-// A document with more values than maxValues is not checked, and neither is one
-// that takes more than maxSteps evaluations of schemas: a schema can make the work
-// grow exponentially, and the server looks at its arguments itself.
+// A document with more values or bytes than these is not checked, and neither is
+// one that takes more evaluations of schemas, or more time: a schema can make the
+// work grow exponentially, and the server looks at its arguments itself.
 const (
 	maxValues     = 250_000
-	maxSteps      = 1_000_000
-	fewSteps      = 1_000_000 // values times schemas up to which counting is not worth it
-	maxDocNesting = 10_000
 	maxDocBytes   = 16 << 20
+	maxDocNesting = 10_000
+	maxSteps      = 300_000
+	maxTime       = 2 * time.Second
+
+	fewSteps    = 300_000 // values times schemas up to which counting is not worth it
+	largeValues = 16_000  // above which a document is checked with few others
 )
 
 var errTooLong = fmt.Errorf("more than %d bytes", maxDocBytes)
 
 // large admits checks of large documents, so that they cannot fill the memory together.
 var large = make(chan struct{}, max(1, runtime.GOMAXPROCS(0)/2))
-
-const largeValues = 16_000
 
 // A checker checks documents against one schema. It is safe for concurrent use.
 type checker struct {
@@ -78,13 +80,14 @@ func (c *checker) Check(doc []byte) (out []byte, err error) {
 		return doc, nil
 	}
 	if cut := cutNulls(s, doc); len(cut) != len(doc) {
-		if v, _, err := decode(cut, maxValues); err == nil {
-			if bad = s.Validate(v); bad == nil {
-				return cut, nil
-			}
+		if v, _, err = decode(cut, maxValues); err != nil {
+			panic(err) // it decoded with more in it
+		}
+		if bad = s.Validate(v); bad == nil {
+			return cut, nil
 		}
 	}
-	return nil, invalid(bad, c.fault)
+	return nil, invalid(bad, v, c.fault)
 }
 
 func (c *checker) unchecked(msg string, why any) {
@@ -107,20 +110,32 @@ func (c *checker) schema(values int) (s *jsonschema.Schema, done func()) {
 		}
 		c.metered = s
 	}
-	c.meter.steps = 0
+	c.meter.reset()
 	return c.metered, c.mu.Unlock
 }
 
 // A meter stops a validation that evaluates too many schemas. It is a keyword of a
 // vocabulary of its own, that every schema has: the library offers no other way in.
-type meter struct{ steps int }
+type meter struct {
+	steps    int
+	deadline time.Time
+}
 
-var errMeter = fmt.Errorf("more than %d evaluations", maxSteps)
+var (
+	errSteps = fmt.Errorf("more than %d evaluations", maxSteps)
+	errTime  = fmt.Errorf("more than %v", maxTime)
+)
 
-// Validate implements [jsonschema.SchemaExt].
+func (m *meter) reset() { m.steps, m.deadline = 0, time.Now().Add(maxTime) }
+
+// Validate implements [jsonschema.SchemaExt]. Its panic ends in the checker.
 func (m *meter) Validate(*jsonschema.ValidatorContext, any) {
-	if m.steps++; m.steps > maxSteps {
-		panic(errMeter)
+	m.steps++
+	switch {
+	case m.steps > maxSteps:
+		panic(errSteps)
+	case m.steps%1024 == 0 && time.Now().After(m.deadline):
+		panic(errTime)
 	}
 }
 

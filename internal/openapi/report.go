@@ -7,6 +7,7 @@ import (
 	"math/big"
 	"net/url"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
@@ -31,12 +32,12 @@ type finding struct {
 
 // invalid turns what the validator found into an error for the caller. It names
 // places and rules, never values.
-func invalid(err error, fault string) error {
+func invalid(err error, doc any, fault string) error {
 	bad, ok := err.(*jsonschema.ValidationError) //nolint:errorlint // the library returns this very type
 	if !ok {
 		return &bridge.Error{Kind: bridge.InvalidArguments, Op: "openapi.Check", Msg: fault + ".", Err: err}
 	}
-	var r report
+	r := report{doc: doc}
 	r.add(bad)
 	slices.SortFunc(r.found, func(a, b finding) int {
 		return cmp.Or(cmp.Compare(a.Pointer, b.Pointer), cmp.Compare(a.SchemaPointer, b.SchemaPointer), cmp.Compare(a.Message, b.Message))
@@ -73,8 +74,10 @@ func message(fault string, first []finding, count int) string {
 const enough = 10_000
 
 type report struct {
-	found []finding
-	more  int
+	doc      any
+	found    []finding
+	more     int
+	searches int
 }
 
 // add notes the leaves of the validator's tree of errors.
@@ -98,6 +101,14 @@ func (r *report) add(e *jsonschema.ValidationError) {
 			r.note(e, "does not allow "+quote(name))
 		}
 		return
+	case *kind.PropertyNames:
+		text := "does not allow the name " + quote(k.Property)
+		if leaf := e.Causes; len(leaf) == 1 && len(leaf[0].Causes) == 0 {
+			text += ": it " + explain(leaf[0].ErrorKind)
+		}
+		e.InstanceLocation = r.holder(k.Property, len(e.InstanceLocation))
+		r.note(e, text)
+		return
 	case *kind.Contains, *kind.MinContains:
 		r.note(e, "")
 		return
@@ -109,6 +120,40 @@ func (r *report) add(e *jsonschema.ValidationError) {
 	for _, c := range e.Causes {
 		r.add(c)
 	}
+}
+
+// holder returns the place of the one object at that depth that has a member of
+// that name, or the root: the library gives a name's error a location that it
+// overwrites afterwards.
+func (r *report) holder(name string, depth int) []string {
+	var found [][]string
+	var visit func(v any, at []string)
+	visit = func(v any, at []string) {
+		switch v := v.(type) {
+		case map[string]any:
+			if _, ok := v[name]; ok && len(at) == depth {
+				found = append(found, slices.Clone(at))
+			}
+			if len(at) < depth {
+				for k, e := range v {
+					visit(e, append(at, k))
+				}
+			}
+		case []any:
+			if len(at) < depth {
+				for i, e := range v {
+					visit(e, append(at, strconv.Itoa(i)))
+				}
+			}
+		}
+	}
+	if r.searches++; r.searches <= maxFindings {
+		visit(r.doc, nil)
+	}
+	if len(found) == 1 {
+		return found[0]
+	}
+	return nil
 }
 
 // alternatives tells why a value fits none of several schemas: the types that they
@@ -180,6 +225,9 @@ func schemaPointer(e *jsonschema.ValidationError) string {
 	if decoded, err := url.PathUnescape(p); err == nil {
 		p = decoded
 	}
+	if _, ok := e.ErrorKind.(*kind.PropertyNames); ok { // it names the keyword already
+		return p
+	}
 	for _, k := range e.ErrorKind.KeywordPath() {
 		if k == "dependency" { // the library's word for it
 			k = "dependencies"
@@ -220,8 +268,6 @@ func explain(k jsonschema.ErrorKind) string {
 		return fmt.Sprintf("misses %s, which %s needs", quoteAll(k.Missing), quote(k.Prop))
 	case *kind.DependentRequired:
 		return fmt.Sprintf("misses %s, which %s needs", quoteAll(k.Missing), quote(k.Prop))
-	case *kind.PropertyNames:
-		return fmt.Sprintf("does not allow the name %s", quote(k.Property))
 	case *kind.UniqueItems:
 		return fmt.Sprintf("has equal items, at %d and %d", k.Duplicates[0], k.Duplicates[1])
 	case *kind.Contains:
