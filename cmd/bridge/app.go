@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -58,11 +59,25 @@ func newApp(cfg *config.Config, log *slog.Logger) (*app, error) {
 		}),
 	})
 	a.documents = openapi.New(openapi.Options{Version: version, DescriptionChars: b.DescriptionChars})
+	everyone := identity.Everyone{Rule: anonymous(b.Auth.Anonymous)}
 	a.bridge = &bridge.Bridge{
-		Catalogue: a.catalogue, Policy: identity.Everyone{}, Budget: identity.Everyone{},
+		Catalogue: a.catalogue, Policy: everyone,
+		Budget:  identity.NewBudget(func(bridge.Caller) identity.Limits { return everyone.Limits }),
 		Breaker: a.circuits, Clients: a.pool, Gate: a.gate, Keeper: artifacts.Discard{}, Nesting: b.Limits.Nesting,
 	}
 	return a, nil
+}
+
+// anonymous is the rule for callers without a credential, which are all there are so far.
+func anonymous(p *config.Policy) identity.Rule {
+	if p == nil {
+		return identity.Rule{}
+	}
+	r := rate(p.Rate)
+	return identity.Rule{
+		Allow: p.Allow, Deny: p.Deny,
+		Limits: identity.Limits{PerSecond: r.PerSecond, Burst: cmp.Or(p.Burst, r.Burst), Concurrent: p.Concurrent},
+	}
 }
 
 // orNone turns a configured zero, which is none, into what options take for none.
@@ -135,7 +150,7 @@ func (a *app) servers() ([]mcp.ServerConfig, error) {
 
 func (a *app) endpoint(s config.Server, limits mcp.Limits) (mcp.Endpoint, error) {
 	if refs := s.CallerRefs(); s.Sharing != config.Shared || len(refs) > 0 || len(s.ForwardHeaders) > 0 || s.Credential != nil {
-		return nil, errors.New("sharing other than shared, ${caller.…}, forwardHeaders and credential are not served by this version")
+		return nil, errUnserved
 	}
 	if s.Transport == config.Stdio {
 		args := make([]mcp.Arg, 0, len(s.Args))

@@ -47,7 +47,7 @@ func (f configFlags) load(io streams, command []string) (*config.Config, error) 
 		}
 		return nil, fmt.Errorf("%w%w", err, errConfig)
 	}
-	return cfg, nil
+	return cfg, checkServed(io.stderr, cfg)
 }
 
 func printWarnings(w io.Writer, path string, warnings []config.Problem) {

@@ -2,21 +2,24 @@
 package identity
 
 import (
-	"context"
-
 	"mcpbridge/internal/bridge"
 )
 
-// Everyone is the policy without keys: every caller may call everything, without a budget.
-type Everyone struct{}
+// A Rule is what a caller may do. The zero Rule allows everything, without bounds.
+type Rule struct {
+	Allow []string // globs on handle/tool; nil allows all, empty but not nil nothing
+	Deny  []string // globs on handle/tool, stronger than Allow
+	Limits
+}
 
-var (
-	_ bridge.Policy = Everyone{}
-	_ bridge.Budget = Everyone{}
-)
+// Everyone takes all callers as one anonymous one, under one rule.
+type Everyone struct{ Rule }
 
-// Allows implements [bridge.Policy].
-func (Everyone) Allows(bridge.Caller, string, string) bool { return true }
+var _ bridge.Policy = Everyone{}
 
-// Spend implements [bridge.Budget].
-func (Everyone) Spend(context.Context, bridge.Caller) (func(), error) { return func() {}, nil }
+// Allows implements [bridge.Policy]. Of a server of which no tool is known, the
+// tool is "": it is seen if any tool of it could be allowed.
+func (e Everyone) Allows(_ bridge.Caller, handle, tool string) bool {
+	name := handle + "/" + tool
+	return (e.Allow == nil || bridge.MatchAny(e.Allow, name)) && !bridge.MatchAny(e.Deny, name)
+}

@@ -140,10 +140,7 @@ func (c *Catalogue) publish() {
 
 // keeps returns which tools the configuration lets through, by name.
 func (s *ServerConfig) keeps() func(name string) bool {
-	match := func(globs []string, name string) bool {
-		return slices.ContainsFunc(globs, func(g string) bool { return matchGlob(g, name) })
-	}
 	return func(name string) bool {
-		return (s.Allow == nil || match(s.Allow, name)) && !match(s.Deny, name) && !slices.Contains(s.Exclude, name)
+		return (s.Allow == nil || bridge.MatchAny(s.Allow, name)) && !bridge.MatchAny(s.Deny, name) && !slices.Contains(s.Exclude, name)
 	}
 }

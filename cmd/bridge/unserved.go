@@ -1,0 +1,64 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"reflect"
+
+	"mcpbridge/internal/config"
+)
+
+// The configuration file already takes the keys of features that are still to
+// come. A key that has no effect must say so, and one that was to keep somebody
+// out must not be passed over at all.
+
+// checkServed refuses a configuration that asks for protection which this version
+// does not give, and warns about keys without effect.
+func checkServed(w io.Writer, cfg *config.Config) error {
+	if len(cfg.Bridge.Auth.Keys) > 0 || len(cfg.Bridge.Auth.JWT) > 0 {
+		return fmt.Errorf("bridge.auth.keys and bridge.auth.jwt are not served by this version: it takes every caller as anonymous; remove them, and listen on loopback only%w", errConfig)
+	}
+	for _, key := range unserved(cfg) {
+		fmt.Fprintf(w, "bridge: warning: %s has no effect in this version\n", key)
+	}
+	return nil
+}
+
+// unserved names the keys that are set to something else than their default and have no effect.
+func unserved(cfg *config.Config) []string {
+	b, d := cfg.Bridge, config.DefaultBridge()
+	keys := []struct {
+		name     string
+		got, def any
+	}{
+		{"bridge.artifacts", b.Artifacts, d.Artifacts},
+		{"bridge.jobs", b.Jobs, d.Jobs},
+		{"bridge.idempotency", b.Idempotency, d.Idempotency},
+		{"bridge.cors", b.CORS, d.CORS},
+		{"bridge.sources", b.Sources, d.Sources},
+		{"bridge.admin", b.Admin, d.Admin},
+		{"bridge.operationIds", b.OperationIDs, d.OperationIDs},
+		{"bridge.compat", b.Compat, d.Compat},
+		{"bridge.telemetry.otlp", b.Telemetry.OTLP, d.Telemetry.OTLP},
+		{"bridge.telemetry.debugListen", b.Telemetry.DebugListen, d.Telemetry.DebugListen},
+	}
+	var names []string
+	for _, k := range keys {
+		if !reflect.DeepEqual(k.got, k.def) {
+			names = append(names, k.name)
+		}
+	}
+	if p := b.Auth.Anonymous; p != nil && p.Timeout != 0 {
+		names = append(names, "bridge.auth.anonymous.timeout")
+	}
+	for _, s := range cfg.Servers {
+		if s.Elicitation {
+			names = append(names, "mcpServers."+s.Handle+".elicitation")
+		}
+	}
+	return names
+}
+
+// errUnserved is why a server cannot be used that asks for what this version does not do.
+var errUnserved = errors.New("sharing other than shared, ${caller.…}, forwardHeaders and credential are not served by this version")
