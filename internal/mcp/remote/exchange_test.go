@@ -143,6 +143,14 @@ func TestBadAnswers(t *testing.T) {
 			<-r.Context().Done()
 		}, rpc.Protocol, 200, "<p>"},
 		{"json over the limit", answerJSON(`"` + strings.Repeat("x", 5000) + `"`), rpc.TooLarge, 0, "more than 4096 bytes"},
+		{"json over the limit, and it says so", func(w http.ResponseWriter, r *http.Request, _ *seen) {
+			w.Header().Set("Content-Type", "application/json")
+			w.Header().Set("Content-Length", "5000")
+			w.WriteHeader(200)
+			w.(http.Flusher).Flush()
+			<-r.Context().Done()
+		}, rpc.TooLarge, 0, "more than 4096 bytes"},
+		{"error is null", answerRaw(200, "application/json", `{"id":%ID%,"error":null}`), rpc.Protocol, 0, "neither a result nor an error"},
 		{"json over the limit, in chunks", func(w http.ResponseWriter, r *http.Request, _ *seen) {
 			w.Header().Set("Content-Type", "application/json")
 			for r.Context().Err() == nil {
@@ -578,6 +586,42 @@ func TestResume(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestGivenUpWhileResuming: the clock runs on while a stream is looked for, and
+// nothing goes on when the call is over.
+func TestGivenUpWhileResuming(t *testing.T) {
+	leakFree(t)
+	s := sessionServer(t, events("id: e1\nretry: 60000\ndata:\n\n"))
+	o := pinned(s)
+	o.CancelGrace = 50 * time.Millisecond
+	c := dial(t, o)
+	let := make(chan struct{})
+	r := request1(`{}`)
+	r.Total, r.LetGo = 200*time.Millisecond, func() { close(let) }
+	_, err := c.Do(t.Context(), r)
+	failed(t, err, rpc.Deadline)
+	<-let
+	for _, m := range s.got("GET") {
+		if m.header.Get("Last-Event-Id") != "" {
+			t.Error("it was resumed")
+		}
+	}
+}
+
+// TestResumeWhenTheServerIsGone: the tries are few.
+func TestResumeWhenTheServerIsGone(t *testing.T) {
+	leakFree(t)
+	s := sessionServer(t, nil)
+	s.set("tools/call", func(w http.ResponseWriter, _ *http.Request, _ *seen) {
+		stream(w)
+		say(w, "id: e1\nretry: 1\ndata:\n\n")
+		_ = s.Listener.Close() // nobody listens any more
+		panic(http.ErrAbortHandler)
+	})
+	c := dial(t, pinned(s))
+	_, err := call1(t, c, `{}`)
+	failed(t, err, rpc.Lost)
 }
 
 // replacing replaces a text in what is written.

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/base64"
 	"encoding/json"
+	"fmt"
 	"math"
 	"net/http"
 	"strconv"
@@ -45,6 +46,41 @@ func paramHeaders(h http.Header, schema, args []byte) {
 		}
 		paramHeaders(h, m.Val, arg)
 	}
+}
+
+// CheckParamHeaders reports what is wrong with the headers that a tool's input
+// schema asks for. Since 2026-07-28 a client over Streamable HTTP must leave out a tool whose
+// x-mcp-header is no name, stands twice, or belongs to a value that fits no header.
+func CheckParamHeaders(schema json.RawMessage) error {
+	if !bytes.Contains(schema, []byte("x-mcp-header")) {
+		return nil
+	}
+	return checkParamHeaders(schema, map[string]bool{})
+}
+
+func checkParamHeaders(schema []byte, seen map[string]bool) error {
+	for m := range raw.Members(raw.Get(schema, "properties")) {
+		if asked := raw.Get(m.Val, "x-mcp-header"); asked != nil {
+			name := raw.GetString(m.Val, "x-mcp-header")
+			if !isToken(name) {
+				return fmt.Errorf("the x-mcp-header of %q is no name for a header", m.Name())
+			}
+			lower := strings.ToLower(name)
+			if seen[lower] {
+				return fmt.Errorf("the x-mcp-header %q stands twice", name)
+			}
+			seen[lower] = true
+			switch raw.GetString(m.Val, "type") {
+			case "string", "integer", "boolean":
+			default:
+				return fmt.Errorf("the x-mcp-header of %q is on neither a string, an integer nor a boolean", m.Name())
+			}
+		}
+		if err := checkParamHeaders(m.Val, seen); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // primitive returns the text of a string, a boolean, or an integer that every

@@ -2,6 +2,7 @@ package remote
 
 import (
 	"net/http"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -110,4 +111,23 @@ func TestNamesThatNeedEncoding(t *testing.T) {
 			t.Errorf("%d requests came, want 2", n)
 		}
 	})
+}
+
+func TestCheckParamHeaders(t *testing.T) {
+	for schema, want := range map[string]string{
+		`{"type":"object"}`: "",
+		`{"properties":{"a":{"type":"string","x-mcp-header":"A"},"b":{"properties":{"c":{"type":"integer","x-mcp-header":"C"}}}}}`: "",
+		`{"properties":{"x-mcp-header":{"type":"number"}}}`:                                                                        "",
+		`{"properties":{"a":{"type":"string","x-mcp-header":""}}}`:                                                                 `of "a" is no name`,
+		`{"properties":{"a":{"type":"string","x-mcp-header":"A b"}}}`:                                                              `of "a" is no name`,
+		`{"properties":{"a":{"type":"string","x-mcp-header":5}}}`:                                                                  `of "a" is no name`,
+		`{"properties":{"a":{"type":"number","x-mcp-header":"A"}}}`:                                                                "neither a string",
+		`{"properties":{"a":{"x-mcp-header":"A"}}}`:                                                                                "neither a string",
+		`{"properties":{"a":{"type":"string","x-mcp-header":"A"},"b":{"properties":{"c":{"type":"string","x-mcp-header":"a"}}}}}`:  "stands twice",
+	} {
+		err := CheckParamHeaders([]byte(schema))
+		if (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
+			t.Errorf("CheckParamHeaders(%s) = %v, want %q", schema, err, want)
+		}
+	}
 }

@@ -379,3 +379,35 @@ func TestProxy(t *testing.T) {
 		t.Errorf("proxyFunc(none) = %p, %v", via, err)
 	}
 }
+
+func TestSameOrigin(t *testing.T) {
+	for _, test := range []struct {
+		a, b string
+		want bool
+	}{
+		{"http://h/a", "http://H:80/b?c", true},
+		{"https://h", "https://h:443/", true},
+		{"http://[::1]:8/", "http://[::1]:8/x", true},
+		{"http://h", "https://h", false},
+		{"http://h:81", "http://h", false},
+		{"https://h", "https://h.example", false},
+	} {
+		a, errA := url.Parse(test.a)
+		b, errB := url.Parse(test.b)
+		if errA != nil || errB != nil {
+			t.Fatal(errA, errB)
+		}
+		if got := sameOrigin(a, b); got != test.want {
+			t.Errorf("sameOrigin(%s, %s) = %t", a, b, got)
+		}
+	}
+}
+
+// TestDisplay: a URL that is secret as a whole is called something else.
+func TestDisplay(t *testing.T) {
+	s := newServer(t, map[string]handler{"server/discover": status(502)})
+	_, err := Dial(t.Context(), Options{URL: s.URL + "/secretpath", Display: "mcp:x"})
+	if f := failed(t, err, rpc.Start); !strings.HasPrefix(f.Msg, "mcp:x answered HTTP 502") {
+		t.Errorf("failure is %q", f.Msg)
+	}
+}

@@ -38,7 +38,7 @@ var errNoFeed = errors.New("the server has no stream of notifications")
 // A server that had one and cannot be reached any more ends the connection, unless calls are still under way.
 func (c *Conn) listen(ctx context.Context, f *feed) {
 	f.cur.retry = -1
-	failures, delay := 0, listenFirst
+	failures, delay := 0, c.o.listenFirst
 	for {
 		began := time.Now()
 		err := c.listenOnce(ctx, f, &failures)
@@ -59,7 +59,7 @@ func (c *Conn) listen(ctx context.Context, f *feed) {
 			}
 		}
 		if time.Since(began) >= listenSteady {
-			delay = listenFirst
+			delay = c.o.listenFirst
 		}
 		wait := delay
 		if f.cur.retry >= 0 {

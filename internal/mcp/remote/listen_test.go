@@ -65,10 +65,10 @@ func TestNotificationsOnACallsStream(t *testing.T) {
 // TestProgressOnTheGetStream: many servers send it there.
 func TestProgressOnTheGetStream(t *testing.T) {
 	leakFree(t)
-	out := make(chan string, 1)
+	out, heard := make(chan string, 1), make(chan bool, 1)
 	s := sessionServer(t, func(w http.ResponseWriter, r *http.Request, m *seen) {
 		out <- `{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":` + m.id + `,"progress":1}}`
-		<-out // heard
+		<-heard
 		answerJSON("{}")(w, r, m)
 	})
 	s.set("GET", func(w http.ResponseWriter, r *http.Request, m *seen) {
@@ -84,7 +84,7 @@ func TestProgressOnTheGetStream(t *testing.T) {
 	s.await(t, "GET", 1)
 	r := request1(`{}`)
 	n := 0
-	r.Progress = func(jsonRaw) { n++; out <- "" }
+	r.Progress = func(jsonRaw) { n++; heard <- true }
 	if _, err := c.Do(t.Context(), r); err != nil || n != 1 {
 		t.Errorf("Do failed: %v, with %d notifications", err, n)
 	}
@@ -118,6 +118,63 @@ func TestNoStream(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestStreamNeverOpens: a server whose stream fails and whose calls work is alive.
+func TestStreamNeverOpens(t *testing.T) {
+	leakFree(t)
+	s := sessionServer(t, answerJSON("{}"))
+	s.set("GET", status(503))
+	o := pinned(s)
+	o.listenFirst = time.Millisecond
+	c := dial(t, o)
+	s.await(t, "GET", listenTries+1)
+	if _, err := call1(t, c, `{}`); err != nil {
+		t.Error(err)
+	}
+	time.Sleep(200 * time.Millisecond)
+	if n := len(s.got("GET")); n != listenTries+1 {
+		t.Errorf("%d GETs came, want %d", n, listenTries+1)
+	}
+	if err := c.Err(); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestServerGoesAwayUnderACall: a call that is under way is given its time.
+func TestServerGoesAwayUnderACall(t *testing.T) {
+	leakFree(t)
+	release := make(chan struct{})
+	s := sessionServer(t, func(w http.ResponseWriter, r *http.Request, m *seen) {
+		<-release
+		answerJSON("{}")(w, r, m)
+	})
+	var n atomic.Int32
+	s.set("GET", func(w http.ResponseWriter, _ *http.Request, _ *seen) {
+		if n.Add(1) == 1 {
+			stream(w)
+			say(w, "retry: 1\n\n")
+			return
+		}
+		w.WriteHeader(502)
+	})
+	c := dial(t, pinned(s))
+	errs := make(chan error, 1)
+	go func() {
+		_, err := c.Do(t.Context(), request1(`{}`))
+		errs <- err
+	}()
+	s.await(t, "tools/call", 1)
+	s.await(t, "GET", 1+2*listenTries)
+	if err := c.Err(); err != nil {
+		t.Errorf("the connection ended under a call: %v", err)
+	}
+	close(release)
+	if err := <-errs; err != nil {
+		t.Error(err)
+	}
+	<-c.Done()
+	failed(t, c.Err(), rpc.Lost)
 }
 
 // TestHangingStreams: neither connecting, nor calling, nor closing waits for a

@@ -56,6 +56,7 @@ func TestNegotiation(t *testing.T) {
 		{"502", status(502), init, "", rpc.Start, "502", false},
 		{"503", status(503), init, "", rpc.Start, "503", false},
 		{"406", status(406), init, "", rpc.Protocol, "406", false},
+		{"over the limit", answerJSON(`"` + strings.Repeat("x", 5000) + `"`), init, "", rpc.Handshake, "4096", false},
 		{"dropped", func(http.ResponseWriter, *http.Request, *seen) { panic(http.ErrAbortHandler) }, init, "", rpc.Start, "EOF", false},
 
 		{"initialize 401", status(404), status(401), "", rpc.Auth, "401", true},
@@ -252,6 +253,20 @@ func TestModernServerThatCannotBeUsed(t *testing.T) {
 	}
 	if got := s.got("initialize"); len(got) > 0 {
 		t.Error("initialize was sent to a modern server")
+	}
+}
+
+// TestModernServerAsks: it may not, and is not answered.
+func TestModernServerAsks(t *testing.T) {
+	leakFree(t)
+	s := modernServer(t, events("data: {\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"ping\"}\n\ndata: {\"id\":%ID%,\"result\":{}}\n\n"))
+	c := dial(t, Options{URL: s.URL})
+	if _, err := call1(t, c, `{}`); err != nil {
+		t.Error(err)
+	}
+	_ = c.Close()
+	if got := s.got("response"); len(got) > 0 {
+		t.Errorf("it was answered %s", got[0].body)
 	}
 }
 

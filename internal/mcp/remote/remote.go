@@ -67,7 +67,8 @@ type Options struct {
 	// Transport carries the requests in place of a transport made from TLS and Proxy. It is for tests.
 	Transport http.RoundTripper
 
-	streamWait time.Duration // zero is the constant of that name; tests shorten it
+	// Zero are the constants of these names; tests shorten them.
+	streamWait, listenFirst time.Duration
 }
 
 // A Conn is a connection to one server.
@@ -212,6 +213,7 @@ func newConn(ctx context.Context, o Options) (*Conn, error) {
 	}
 	c.o.CancelGrace = cmp.Or(o.CancelGrace, 5*time.Second)
 	c.o.streamWait = cmp.Or(o.streamWait, streamWait)
+	c.o.listenFirst = cmp.Or(o.listenFirst, listenFirst)
 	// Servers count our ids apart from the SDK's, which start at 1; all of ours fit in 32 bits for a long time.
 	c.ids.Store(1 << 30)
 	c.era.Store(&era{})
