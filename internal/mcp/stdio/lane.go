@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"strconv"
 	"sync"
 	"sync/atomic"
@@ -157,7 +158,7 @@ func (l *lane) await(ctx context.Context, c *call, r *rpc.Request, letGo func())
 				letGo()
 				return a
 			case <-ctx.Done():
-				return l.giveUp(c, r, letGo, callerLeft, ctx.Err())
+				return l.giveUp(c, r, letGo, whyLeft(ctx), ctx.Err())
 			case <-up:
 				left := c.left(r)
 				if left <= 0 {
@@ -172,8 +173,16 @@ func (l *lane) await(ctx context.Context, c *call, r *rpc.Request, letGo func())
 		letGo()
 		return a
 	case <-ctx.Done():
-		return l.giveUp(c, r, letGo, callerLeft, ctx.Err())
+		return l.giveUp(c, r, letGo, whyLeft(ctx), ctx.Err())
 	}
+}
+
+// whyLeft says why a caller left, for the server.
+func whyLeft(ctx context.Context) string {
+	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
+		return timeIsUp
+	}
+	return callerLeft
 }
 
 // left is the time that the request has left; before it is written, all of it.

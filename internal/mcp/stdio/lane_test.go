@@ -151,7 +151,7 @@ func TestErrorAnswer(t *testing.T) {
 // An answer larger than any buffer that is kept arrives whole.
 func TestLargeAnswer(t *testing.T) {
 	c := dialFake(t, fakeOptions(t, "plain"))
-	const n = 20 << 20
+	const n = 6 << 20
 	got := do(t, c, request("big", map[string]any{"n": n}))
 	if want := n + len(`{"id":7,"s":""}`); len(got) != want {
 		t.Fatalf("%d bytes came, want %d", len(got), want)

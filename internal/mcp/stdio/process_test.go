@@ -243,30 +243,39 @@ func TestCloseDuringCalls(t *testing.T) {
 func TestParentKilled(t *testing.T) {
 	exe := mustExecutable(t)
 	for round := range 20 {
-		tag := tag()
-		cmd := exec.Command(exe, sh(t), tag)
-		cmd.Env = []string{"STDIO_FAKE=parent", "PATH=" + os.Getenv("PATH")}
-		cmd.Stderr = t.Output()
-		out, err := cmd.StdoutPipe()
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := cmd.Start(); err != nil {
-			t.Fatal(err)
-		}
-		// A line for each server it has started. Every other round does not wait for the first.
-		if round%2 == 0 {
-			for range 1 + round%5 {
-				if _, err := out.Read(make([]byte, 2)); err != nil {
-					t.Fatal(err)
-				}
+		t.Run(itoa(round), func(t *testing.T) {
+			t.Parallel()
+			killParent(t, exe, round)
+		})
+	}
+}
+
+// killParent starts a process that starts servers, and kills it at a time of the round's own.
+func killParent(t *testing.T, exe string, round int) {
+	t.Helper()
+	tag := tag()
+	cmd := exec.Command(exe, sh(t), tag)
+	cmd.Env = []string{"STDIO_FAKE=parent", "PATH=" + os.Getenv("PATH")}
+	cmd.Stderr = t.Output()
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	// A line for each server it has started. Every other round does not wait for the first.
+	if round%2 == 0 {
+		for range 1 + round%5 {
+			if _, err := out.Read(make([]byte, 1)); err != nil {
+				t.Fatal(err)
 			}
 		}
-		time.Sleep(time.Duration(round*3) * time.Millisecond)
-		_ = cmd.Process.Kill()
-		_ = cmd.Wait()
-		eventually(t, fmt.Sprintf("round %d: all are gone", round), func() bool { return len(tagged(t, tag)) == 0 })
 	}
+	time.Sleep(time.Duration(round*3) * time.Millisecond)
+	_ = cmd.Process.Kill()
+	_ = cmd.Wait()
+	eventually(t, "all are gone", func() bool { return len(tagged(t, tag)) == 0 })
 }
 
 // parent starts servers until it is killed.
