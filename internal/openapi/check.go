@@ -60,7 +60,7 @@ func (c *checker) Check(doc []byte) (out []byte, err error) {
 		v, values, err = decode(doc, maxValues)
 	}
 	if err != nil {
-		c.unchecked("too large to be checked, taken as valid", err)
+		c.unchecked(err)
 		return doc, nil
 	}
 	if values > largeValues {
@@ -69,7 +69,7 @@ func (c *checker) Check(doc []byte) (out []byte, err error) {
 	}
 	defer func() {
 		if r := recover(); r != nil {
-			c.unchecked("check given up, taken as valid", r)
+			c.unchecked(r)
 			out, err = doc, nil
 		}
 	}()
@@ -90,8 +90,9 @@ func (c *checker) Check(doc []byte) (out []byte, err error) {
 	return nil, invalid(bad, v, c.fault)
 }
 
-func (c *checker) unchecked(msg string, why any) {
-	c.log.Warn(msg, slog.String("tool", c.label), slog.String("why", firstChars(fmt.Sprint(why), 500)))
+func (c *checker) unchecked(why any) {
+	c.log.Warn("check given up, taken as valid",
+		slog.String("tool", c.label), slog.String("why", firstChars(fmt.Sprint(why), 500)))
 }
 
 // schema returns the form of the schema to use for a document of so many values.

@@ -55,7 +55,8 @@ func TestCheck(t *testing.T) {
 		{"definitions", props(`"z":{"$ref":"#/definitions/Z"}`, draft7, `"definitions":{"Z":{"type":"integer"}}`), `{"z":1.5}`, []string{`/z: is a number, must be an integer @/definitions/Z/type`}},
 		{
 			"a node in a node", props(`"n":{"$ref":"#/$defs/N"}`, `"$defs":{"N":{"type":"object","properties":{"kids":{"type":"array","items":{"$ref":"#/$defs/N"}}}}}`),
-			`{"n":{"kids":[{},{"kids":[{"kids":7}]}]}}`, []string{`/n/kids/1/kids/0/kids: is a number, must be an array @/$defs/N/properties/kids/type`},
+			`{"n":{"kids":[{},{"kids":[{"kids":7}]}]}}`,
+			[]string{`/n/kids/1/kids/0/kids: is a number, must be an array @/$defs/N/properties/kids/type`},
 		},
 		{"a tuple", props(`"t":{"items":[{"type":"number"},{"type":"string"}]}`), `{"t":["a","b"]}`, []string{`/t/0: is a string, must be a number @/properties/t/items/0/type`}},
 		{"a boolean bound", props(`"x":{"minimum":3,"exclusiveMinimum":true}`, draft4), `{"x":3}`, []string{`/x: must be more than 3 @/properties/x/exclusiveMinimum`}},

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"slices"
 	"unicode/utf8"
 
 	"mcpbridge/internal/raw"
@@ -275,15 +276,7 @@ func (n *node) text() string {
 
 // is reports whether n is of one of the kinds.
 func (n *node) is(kinds ...raw.Kind) bool {
-	if n == nil {
-		return false
-	}
-	for _, k := range kinds {
-		if n.kind == k {
-			return true
-		}
-	}
-	return false
+	return n != nil && slices.Contains(kinds, n.kind)
 }
 
 // isTrue reports whether n is the literal true.
@@ -316,5 +309,4 @@ func (n *node) write(w *writer) {
 
 func object(ms ...member) *node { return &node{kind: raw.Object, members: ms} }
 func array(es ...*node) *node   { return &node{kind: raw.Array, elems: es} }
-func scalar(s string) *node     { return &node{kind: raw.KindOf([]byte(s)), raw: []byte(s)} }
 func quoted(s string) *node     { return &node{kind: raw.String, raw: raw.AppendQuote(nil, s)} }
