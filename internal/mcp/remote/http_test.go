@@ -11,6 +11,8 @@ import (
 	"encoding/pem"
 	"errors"
 	"fmt"
+	"io"
+	"log"
 	"math/big"
 	"net"
 	"net/http"
@@ -79,7 +81,7 @@ func TestSecretsStaySecret(t *testing.T) {
 			_, _ = fmt.Fprintf(w, "uri=%s headers=%v password=%s", r.RequestURI, m.header, password)
 		}
 	}
-	var log logged
+	var logs logged
 	check := func(t *testing.T, err error) {
 		t.Helper()
 		if err == nil {
@@ -89,8 +91,8 @@ func TestSecretsStaySecret(t *testing.T) {
 			if strings.Contains(err.Error(), s) {
 				t.Errorf("%q is in the error %q", s, err)
 			}
-			if strings.Contains(log.String(), s) {
-				t.Errorf("%q is in the log %q", s, log.String())
+			if strings.Contains(logs.String(), s) {
+				t.Errorf("%q is in the log %q", s, logs.String())
 			}
 		}
 	}
@@ -105,7 +107,7 @@ func TestSecretsStaySecret(t *testing.T) {
 				o.Headers.Del("Authorization")
 				o.URL = strings.Replace(o.URL, "://", "://me:pass%2Fword@", 1)
 			}
-			o.Log = log.logger()
+			o.Log = logs.logger()
 			for _, o.Protocol = range []string{Auto, v20260728, v20251125, SSE} {
 				_, err := Dial(t.Context(), o)
 				check(t, err)
@@ -315,6 +317,7 @@ func TestTLS(t *testing.T) {
 	for _, http2 := range []bool{false, true} {
 		secure := httptest.NewUnstartedServer(plain.Config.Handler)
 		secure.EnableHTTP2 = http2
+		secure.Config.ErrorLog = log.New(io.Discard, "", 0) // of the handshakes that must fail
 		secure.TLS = &tls.Config{ClientAuth: tls.RequireAndVerifyClientCert, ClientCAs: clients}
 		secure.StartTLS()
 		t.Cleanup(secure.Close)
