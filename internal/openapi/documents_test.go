@@ -251,6 +251,39 @@ func TestCacheIsBounded(t *testing.T) {
 	}
 }
 
+// A catalogue that changes does not leave its former states behind.
+func TestCacheLetsGoOfFormerTools(t *testing.T) {
+	d := New(Options{})
+	v := view(server("kept", tool(t, "kept", "t", ``)))
+	d.Prepare(v)
+	kept := d.Whole(v)
+	for i := range 5 {
+		h := fmt.Sprint("passing", i)
+		d.Prepare(view(server(h, tool(t, h, "t", ``))))
+		if d.Whole(v) != kept {
+			t.Fatal("a document in use went")
+		}
+	}
+	// The view in use, its server's document no more, and two states of two documents.
+	if n := len(d.cache.entries); n != 5 || d.cache.recent.Len() != n {
+		t.Errorf("%d documents are kept, want 5", n)
+	}
+}
+
+func TestCacheIsBoundedInBytes(t *testing.T) {
+	d := New(Options{})
+	for i := range 8 {
+		doc := d.cache.get(uint64(i), nil, func() []byte { return []byte("{}") })
+		if before := doc.size.Load(); before != 0 || len(doc.JSON().Body)+len(doc.YAML().Body) != int(doc.size.Load()) {
+			t.Errorf("size %d, then %d", before, doc.size.Load())
+		}
+		doc.size.Store(maxDocumentBytes / 4)
+	}
+	if n := len(d.cache.entries); n != 5 { // four, and the one that was not rendered when it came
+		t.Errorf("%d documents are kept, want 5", n)
+	}
+}
+
 func TestEncodings(t *testing.T) {
 	d := New(Options{}).Whole(catalogue(t))
 	j, y := d.JSON(), d.YAML()

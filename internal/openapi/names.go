@@ -86,6 +86,7 @@ func clean(s string) string {
 // among the components, which allow [A-Za-z0-9._-] only.
 func componentPrefix(handle, tool string) string {
 	h, t := clean(handle), clean(tool)
+	h, t = h[:min(len(h), maxID)], t[:min(len(t), maxID)]
 	if h != handle || t != tool || h == "" || t == "" {
 		return h + "." + t + "-" + shortHash(handle, tool) + "."
 	}

@@ -64,9 +64,9 @@ func TestComponentPrefix(t *testing.T) {
 		t.Errorf("componentPrefix = %q", got)
 	}
 	seen := map[string]bool{}
-	for _, names := range [][2]string{{"a.b", "c"}, {"a", "b.c"}, {"a", "b/c"}, {"a_b", "c"}, {"a b", "c"}, {"ä", "ö"}, {"ö", "ä"}, {"a", ""}} {
+	for _, names := range [][2]string{{"a.b", "c"}, {"a", "b.c"}, {"a", "b/c"}, {"a_b", "c"}, {"a b", "c"}, {"ä", "ö"}, {"ö", "ä"}, {"a", ""}, {"a", strings.Repeat("x", 99)}, {"a", strings.Repeat("x", 98)}} {
 		got := componentPrefix(names[0], names[1])
-		if seen[got] || strings.Count(got, ".") != 2 {
+		if seen[got] || strings.Count(got, ".") != 2 || len(got) > 80 {
 			t.Errorf("componentPrefix(%q) = %q", names, got)
 		}
 		seen[got] = true

@@ -14,6 +14,7 @@ import (
 	"crypto/sha256"
 	"encoding/base64"
 	"sync"
+	"sync/atomic"
 
 	"mcpbridge/internal/bridge"
 )
@@ -64,6 +65,7 @@ func (d *Documents) Handle(view *bridge.Snapshot, handle string) *Document {
 // Prepare makes the documents of a view ahead of the first request: the one of
 // all tools, and each server's. It is to be called whenever the catalogue changes.
 func (d *Documents) Prepare(view *bridge.Snapshot) {
+	d.cache.advance()
 	d.Whole(view).JSON()
 	for _, s := range view.Servers {
 		d.Handle(view, s.Handle).JSON()
@@ -75,6 +77,7 @@ func (d *Documents) Prepare(view *bridge.Snapshot) {
 type Document struct {
 	json func() Encoded
 	yaml func() Encoded
+	size atomic.Int64 // bytes rendered so far
 }
 
 // Encoded is a document in one encoding. The bytes must not be changed.
@@ -92,12 +95,13 @@ func (d *Document) YAML() Encoded { return d.yaml() }
 
 func newDocument(render func() []byte) *Document {
 	d := &Document{}
-	d.json = sync.OnceValue(func() Encoded { return encoded(render(), "application/json") })
-	d.yaml = sync.OnceValue(func() Encoded { return encoded(toYAML(d.json().Body), "application/yaml") })
+	d.json = sync.OnceValue(func() Encoded { return d.encoded(render(), "application/json") })
+	d.yaml = sync.OnceValue(func() Encoded { return d.encoded(toYAML(d.json().Body), "application/yaml") })
 	return d
 }
 
-func encoded(body []byte, contentType string) Encoded {
+func (d *Document) encoded(body []byte, contentType string) Encoded {
+	d.size.Add(int64(len(body)))
 	sum := sha256.Sum256(body)
 	return Encoded{
 		Body:        body,
