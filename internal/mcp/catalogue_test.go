@@ -251,6 +251,24 @@ func TestHeartbeat(t *testing.T) {
 	})
 }
 
+// On the modern HTTP transport a tool whose header cannot be sent is left out; a process has no headers.
+func TestParamHeaders(t *testing.T) {
+	for _, process := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			s := &fakeServer{
+				name: "s", process: process, peer: &rpc.Peer{Protocol: "2026-07-28", Capabilities: rpc.Capabilities{Tools: true}},
+				do: tools(`{"name":"good"},{"name":"bad","inputSchema":{"type":"object","properties":{"a":{"type":"string","x-mcp-header":"no good"}}}}`),
+			}
+			c := startCatalogue(t, s)
+			synctest.Wait()
+			srv := c.Snapshot(bridge.Caller{}).Server("s")
+			if want := map[bool]int{false: 1, true: 2}[process]; len(srv.Tools) != want || len(srv.Skipped) != 2-want {
+				t.Errorf("process %v: %d tools, skipped %+v; want %d tools", process, len(srv.Tools), srv.Skipped, want)
+			}
+		})
+	}
+}
+
 // One handle can be attached to several endpoints, one endpoint under several
 // handles, and what was attached once more stays until it is detached once more.
 func TestAttachAndDetach(t *testing.T) {

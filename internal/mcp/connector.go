@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"mcpbridge/internal/bridge"
+	"mcpbridge/internal/mcp/remote"
 	"mcpbridge/internal/mcp/rpc"
 )
 
@@ -272,8 +273,23 @@ func (k *Connector) tools(ctx context.Context, c *Client) ([]*bridge.Tool, []bri
 	if err != nil {
 		return nil, nil, c.explain(err, nil)
 	}
-	tools, skipped := decodeTools(entries, k.target, k.keep, opts.Compiler)
+	compiler := opts.Compiler
+	if c.conn.Peer().Modern() && !k.config.Endpoint.Process() {
+		compiler = paramHeaders{compiler}
+	}
+	tools, skipped := decodeTools(entries, k.target, k.keep, compiler)
 	return tools, skipped, nil
+}
+
+// paramHeaders leaves out the tools whose schema asks for headers that cannot be
+// sent, as the modern HTTP transport demands of clients.
+type paramHeaders struct{ bridge.Compiler }
+
+func (p paramHeaders) Compile(t *bridge.Tool) error {
+	if err := remote.CheckParamHeaders(t.Input); err != nil {
+		return err
+	}
+	return p.Compiler.Compile(t)
 }
 
 // failed notes an attempt that failed. The last good lists stay.

@@ -43,10 +43,14 @@ func NewRemote(c RemoteConfig) (Endpoint, error) {
 		Transport: transport, URL: c.URL.Text, Headers: headers, Protocol: protocol,
 		TLS: fmt.Sprintf("%q", []string{c.TLS.CA, c.TLS.Cert, c.TLS.Key, c.TLS.ServerName}), Proxy: c.Proxy,
 	}.id(c.Name)
+	display := "" // the URL without what is usually secret in it
+	if c.URL.Secret {
+		display = "its URL"
+	}
 	return &remoteEndpoint{
 		id: id, printed: printedURL(c.URL, headers),
 		demand:  demand(id, c.MaxConcurrent, c.Rate, bridge.HTTPSlots, c.Limits.orDefaults().HTTPCalls),
-		options: remote.Options{URL: c.URL.Text, Headers: headers, Protocol: protocol, TLS: c.TLS, Proxy: c.Proxy},
+		options: remote.Options{URL: c.URL.Text, Headers: headers, Protocol: protocol, TLS: c.TLS, Proxy: c.Proxy, Display: display},
 	}, nil
 }
 
