@@ -78,7 +78,7 @@ func TestCheck(t *testing.T) {
 		{"formats only tell", props(`"u":{"type":"string","format":"uri"}`, draft7), `{"u":"no uri at all"}`, nil},
 		{"a format of expressions, too", props(`"u":{"type":"string","format":"regex"}`, draft7), `{"u":"("}`, nil},
 		{"siblings of a reference", props(`"s":{"$ref":"#/$defs/S","minLength":3}`, `"$defs":{"S":{"type":"string"}}`), `{"s":"ab"}`, []string{`/s: has 2 characters, at least 3 are needed @/properties/s/minLength`}},
-		{"siblings of a reference, up to draft-07", props(`"s":{"$ref":"#/definitions/S","minLength":3}`, draft7, `"definitions":{"S":{"type":"string"}}`), `{"s":"ab"}`, nil},
+		{"siblings of a reference, up to draft-07", props(`"s":{"$ref":"#/definitions/S","minLength":3,"const":1,"enum":[2]}`, draft7, `"definitions":{"S":{"type":"string"}}`), `{"s":"ab"}`, nil},
 		{"nullable", props(`"s":{"type":"string","nullable":true}`, `"required":["s"]`), `{"s":null}`, nil},
 		{"a property called nullable", props(`"nullable":{"type":"boolean"},"type":{"type":"string"}`), `{"nullable":true,"type":1}`, []string{`/type: is a number, must be a string @/properties/type/type`}},
 		{"exact integers", props(`"n":{"maximum":9007199254740992}`), `{"n":9007199254740993}`, []string{`/n: must be at most 9007199254740992 @/properties/n/maximum`}},

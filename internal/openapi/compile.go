@@ -88,6 +88,8 @@ func (s *source) value(n *node) any {
 			case !isSchema:
 			case m.key == "format", m.key == "$schema", m.key == "nullable":
 				continue
+			case m.key == "const" && s.draft < 2019 && n.get("$ref").is(raw.String):
+				continue // the library ignores all others there, as it should
 			case m.key == "type" && n.get("nullable").isTrue():
 				if t := typesOf(m.val, true); t != nil {
 					obj[m.key] = s.value(t)

@@ -108,6 +108,7 @@ func TestEmbed(t *testing.T) {
 		{name: "to another host", schema: `{"$ref":"https://example.com/schema.json","description":"far"}`, want: `{"type":"object","description":"far"}`},
 		{name: "to nowhere", schema: `{"$ref":"#/$defs/None"}`, want: `{"type":"object"}`},
 		{name: "to what is no schema", defs: `{"A":{"title":"x"}}`, schema: `{"$ref":"#/$defs/A/title"}`, want: `{"type":"object"}`},
+		{name: "to a tuple", defs: `{"A":{"items":[{"type":"string"}]}}`, schema: `{"$ref":"#/$defs/A/items"}`, want: `{}`},
 		{name: "no URI", schema: `{"$ref":"::"}`, want: `{"type":"object"}`},
 		{name: "round and round", defs: `{"A":{"$ref":"#/$defs/B"},"B":{"allOf":[{"$ref":"#/$defs/A"}]}}`, schema: `{"$ref":"#/$defs/A"}`, want: `{"type":"object"}`},
 

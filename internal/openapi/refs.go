@@ -173,15 +173,20 @@ func (s *source) resolve(n *node, ref string) *node {
 			return nil
 		}
 	}
+	if n.is(raw.Array) { // the tuple of an older draft, which asserts nothing where a schema should be
+		return anythingGoes
+	}
 	if !n.is(raw.Object, raw.Bool) {
 		return nil
 	}
-	if _, known := s.base[n]; !known && n.kind == raw.Object {
+	if _, known := s.base[n]; !known && n.is(raw.Object) {
 		s.loose++
 		s.index(n, uri)
 	}
 	return n
 }
+
+var anythingGoes = &node{kind: raw.Object, cells: 1, height: 1}
 
 // lastToken is what a reference calls its target: the end of the pointer, or the anchor.
 func lastToken(ref string) string {
