@@ -16,7 +16,7 @@ type checkCmd struct {
 
 // Run says whether the configuration can be used and what it would expose.
 func (c *checkCmd) Run(ctx context.Context, io streams) error {
-	cfg, err := c.load(io, nil)
+	cfg, err := c.load(io)
 	if err != nil {
 		return err
 	}
@@ -24,14 +24,14 @@ func (c *checkCmd) Run(ctx context.Context, io streams) error {
 		return fmt.Errorf("%w%w", err, errConfig)
 	}
 	if c.Offline {
-		fmt.Fprintf(io.stdout, "The configuration is valid: %d servers, listening on %s.\n", len(cfg.Servers), cfg.Bridge.Listen)
+		fmt.Fprintf(io.stdout, "The configuration is valid: %s, listening on %s.\n", count(len(cfg.Servers), "server"), cfg.Bridge.Listen)
 		return nil
 	}
 	return withCatalogue(ctx, io, c.configFlags, "", func(a *app) error {
 		failed := 0
 		w := tabwriter.NewWriter(io.stdout, 0, 4, 2, ' ', 0)
 		for _, s := range a.bridge.View(bridge.Caller{}).Servers {
-			fmt.Fprintf(w, "%s\t%s\t%d tools\t%s\n", line(s.Handle), s.State, len(s.Tools), line(s.LastError))
+			fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", line(s.Handle), s.State, count(len(s.Tools), "tool"), line(s.LastError))
 			for _, t := range s.Skipped {
 				fmt.Fprintf(w, "\tleft out\t%s\t%s\n", line(t.Name), line(t.Reason))
 			}
@@ -43,7 +43,7 @@ func (c *checkCmd) Run(ctx context.Context, io streams) error {
 			return err
 		}
 		if failed > 0 {
-			return fmt.Errorf("the configuration is valid, but %d servers cannot be used", failed)
+			return fmt.Errorf("the configuration is valid, but %s cannot be used", count(failed, "server"))
 		}
 		fmt.Fprintf(io.stdout, "The configuration is valid and every server answers; serve listens on %s.\n", cfg.Bridge.Listen)
 		return nil

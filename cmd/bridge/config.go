@@ -19,8 +19,8 @@ type configFlags struct {
 var errConfig = errors.New("")
 
 // load reads the configuration and prints its warnings.
-func (f configFlags) load(io streams, command []string) (*config.Config, error) {
-	switch {
+func (f configFlags) load(io streams) (*config.Config, error) {
+	switch command := io.command; {
 	case len(command) > 0 && (f.Demo || f.Config != ""), f.Demo && f.Config != "":
 		return nil, fmt.Errorf("use one of --config, --demo and a command behind --; %w", errUsage)
 	case len(command) > 0:
@@ -43,7 +43,7 @@ func (f configFlags) load(io streams, command []string) (*config.Config, error) 
 	printWarnings(io.stderr, path, warnings)
 	if err != nil {
 		if list, ok := errors.AsType[*config.Error](err); ok {
-			return nil, fmt.Errorf("%s: %d problems:\n%w%w", path, len(list.Problems), err, errConfig)
+			return nil, fmt.Errorf("%s: %s:\n%w%w", path, count(len(list.Problems), "problem"), err, errConfig)
 		}
 		return nil, fmt.Errorf("%w%w", err, errConfig)
 	}

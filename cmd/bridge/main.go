@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"slices"
 	"syscall"
 
 	"github.com/alecthomas/kong"
@@ -21,6 +22,9 @@ const version = "0.1.0"
 func main() {
 	stdio.Main() // does not return if this process is to be a supervisor or a server
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	// The first signal stops in good order; a second one ends the process as if we had never
+	// asked for signals, and the supervisor ends the servers.
+	context.AfterFunc(ctx, stop)
 	code := exitCode(run(ctx, os.Args[1:], os.Getenv, os.Stdin, os.Stdout, os.Stderr), os.Stderr)
 	stop()
 	os.Exit(code)
@@ -28,7 +32,7 @@ func main() {
 
 // commands is the command line.
 type commands struct {
-	Serve   serveCmd         `cmd:"" help:"Serve every tool of the configured MCP servers over HTTP."`
+	Serve   serveCmd         `cmd:"" help:"Serve every tool of the configured MCP servers over HTTP; behind --, the command of a single one."`
 	Check   checkCmd         `cmd:"" help:"Check the configuration, and say what it would expose."`
 	Tools   toolsCmd         `cmd:"" help:"List the tools of the configured servers."`
 	Call    callCmd          `cmd:"" help:"Call one tool and print its result."`
@@ -42,6 +46,7 @@ type streams struct {
 	getenv         func(string) string
 	stdin          io.Reader
 	stdout, stderr io.Writer
+	command        []string // what stands behind -- on the command line
 }
 
 // errUsage is in the tree of an error of the command line itself.
@@ -69,12 +74,22 @@ func run(ctx context.Context, args []string, getenv func(string) string, stdin i
 	if err != nil {
 		return err
 	}
+	args, behind := cutCommand(args)
 	command, err := parser.Parse(args)
 	if err != nil {
 		return fmt.Errorf("%w; %w", err, errUsage)
 	}
 	command.BindTo(ctx, (*context.Context)(nil))
-	return command.Run(streams{getenv, stdin, stdout, stderr})
+	return command.Run(streams{getenv, stdin, stdout, stderr, behind})
+}
+
+// cutCommand splits the command line at --, so that no mistyped flag of ours is
+// taken for the beginning of somebody else's command.
+func cutCommand(args []string) (ours, command []string) {
+	if i := slices.Index(args, "--"); i >= 0 {
+		return args[:i], args[i+1:]
+	}
+	return args, nil
 }
 
 // exitCode prints err and returns what the process ends with: 0 for success, 2

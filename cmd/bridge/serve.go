@@ -13,22 +13,18 @@ import (
 	"mcpbridge/internal/bridge"
 	"mcpbridge/internal/config"
 	"mcpbridge/internal/routes"
+	"mcpbridge/internal/telemetry"
 )
 
 type serveCmd struct {
 	configFlags
-	Listen         string   `placeholder:"HOST:PORT" help:"Address to listen on, over the one in the file."`
-	InsecureNoAuth bool     `help:"Listen beyond loopback although every caller is anonymous."`
-	Command        []string `arg:"" optional:"" passthrough:"" help:"Command of one MCP server to serve without a file, behind --."`
+	Listen         string `placeholder:"HOST:PORT" help:"Address to listen on, over the one in the file."`
+	InsecureNoAuth bool   `help:"Listen beyond loopback although every caller is anonymous."`
 }
 
 // Run serves until ctx is done.
 func (c *serveCmd) Run(ctx context.Context, io streams) error {
-	command := c.Command
-	if len(command) > 0 && command[0] == "--" {
-		command = command[1:]
-	}
-	cfg, err := c.load(io, command)
+	cfg, err := c.load(io)
 	if err != nil {
 		return err
 	}
@@ -38,8 +34,7 @@ func (c *serveCmd) Run(ctx context.Context, io streams) error {
 	if err := config.CheckExposure(cfg.Bridge.Listen, cfg.Bridge.Auth.Enabled(), c.InsecureNoAuth); err != nil {
 		return fmt.Errorf("%w%w", err, errConfig)
 	}
-	log := slog.New(slog.NewJSONHandler(io.stderr, &slog.HandlerOptions{Level: cfg.Bridge.Telemetry.LogLevel}))
-	return serve(ctx, cfg, log)
+	return serve(ctx, cfg, telemetry.NewLog(io.stderr, cfg.Bridge.Telemetry.LogLevel))
 }
 
 // serve starts from the outside in, so that the port listens before any server
@@ -65,6 +60,9 @@ func serve(ctx context.Context, cfg *config.Config, log *slog.Logger) (err error
 		IdleTimeout:       2 * time.Minute,
 		ErrorLog:          slog.NewLogLogger(log.Handler(), slog.LevelWarn),
 	}
+	base, cut := context.WithCancelCause(context.WithoutCancel(ctx))
+	defer cut(nil)
+	srv.BaseContext = func(net.Listener) context.Context { return base }
 	served := make(chan error, 1)
 	go func() { served <- srv.Serve(ln) }() // ended by Shutdown or Close below
 	log.LogAttrs(ctx, slog.LevelInfo, "serving", slog.String("addr", ln.Addr().String()),
@@ -77,16 +75,25 @@ func serve(ctx context.Context, cfg *config.Config, log *slog.Logger) (err error
 	case <-ctx.Done():
 	}
 	stopping.Store(true)
-	log.LogAttrs(ctx, slog.LevelInfo, "stopping", slog.Duration("grace", b.ShutdownGrace))
+	log.LogAttrs(ctx, slog.LevelInfo, "stopping; a second signal ends it at once", slog.Duration("grace", b.ShutdownGrace))
 	// ctx is already done: Shutdown would return at once if given it.
 	sctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), b.ShutdownGrace)
 	defer cancel()
-	if err := srv.Shutdown(sctx); err != nil {
-		log.LogAttrs(ctx, slog.LevelWarn, "requests were cut, the grace was over", slog.Any("err", err))
-		return srv.Close()
+	if srv.Shutdown(sctx) == nil {
+		return nil
 	}
-	return nil
+	log.LogAttrs(ctx, slog.LevelWarn, "requests are cut, the grace is over")
+	cut(bridge.ErrStopping)
+	lctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), lastWords)
+	defer cancel()
+	if srv.Shutdown(lctx) == nil {
+		return nil
+	}
+	return srv.Close()
 }
+
+// lastWords is how long requests that are cut have to say so to their callers.
+const lastWords = 2 * time.Second
 
 // handler serves the app; it is not ready once stopping is set.
 func (a *app) handler(loopback bool, stopping *atomic.Bool) http.Handler {

@@ -11,6 +11,7 @@ import (
 
 	"mcpbridge/internal/bridge"
 	"mcpbridge/internal/config"
+	"mcpbridge/internal/telemetry"
 )
 
 type toolsCmd struct {
@@ -52,6 +53,14 @@ func firstLine(t *bridge.Tool) string {
 	return first
 }
 
+// count is a number of things, in words.
+func count(n int, thing string) string {
+	if n != 1 {
+		thing += "s"
+	}
+	return fmt.Sprintf("%d %s", n, thing)
+}
+
 // line makes a server's text fit for one line of a terminal.
 func line(s string) string {
 	return strings.Map(func(r rune) rune {
@@ -65,20 +74,24 @@ func line(s string) string {
 // withCatalogue connects the servers, waits until each has answered or failed
 // (only the one called handle, if that is not empty), and calls do.
 func withCatalogue(ctx context.Context, io streams, flags configFlags, handle string, do func(*app) error) (err error) {
-	cfg, err := flags.load(io, nil)
+	cfg, err := flags.load(io)
 	if err != nil {
 		return err
 	}
 	if handle != "" {
 		s, ok := cfg.Server(handle)
 		if !ok {
-			return fmt.Errorf("there is no server %q in the configuration", handle)
+			names := make([]string, 0, len(cfg.Servers))
+			for _, s := range cfg.Servers {
+				names = append(names, s.Handle)
+			}
+			return fmt.Errorf("there is no server %q in the configuration; there are %q", handle, names)
 		}
 		cfg.Servers = []config.Server{*s}
 	}
 	// What a server prints is no business of a command's output, unless asked for.
 	level := max(cfg.Bridge.Telemetry.LogLevel, slog.LevelError)
-	a, err := newApp(cfg, slog.New(slog.NewTextHandler(io.stderr, &slog.HandlerOptions{Level: level})))
+	a, err := newApp(cfg, telemetry.NewLog(io.stderr, level))
 	if err != nil {
 		return err
 	}

@@ -3,7 +3,6 @@ package bridge
 import (
 	"encoding/json"
 	"errors"
-	"net/url"
 	"strings"
 
 	"mcpbridge/internal/raw"
@@ -142,5 +141,3 @@ func (r *Result) parseText() {
 		r.data = [][]byte{b}
 	}
 }
-
-func pathEscape(s string) string { return url.PathEscape(s) }

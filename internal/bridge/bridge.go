@@ -5,11 +5,11 @@
 package bridge
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net/url"
 	"time"
 
 	"mcpbridge/internal/raw"
@@ -230,12 +230,14 @@ func (b *Bridge) find(c *Call) (*Tool, error) {
 func (b *Bridge) unknown(snap *Snapshot, c *Call) error {
 	srv := snap.Server(c.Handle)
 	if srv == nil || !b.Sees(c.Caller, srv) {
-		return &Error{Kind: NotFound, Op: "bridge.find", Msg: fmt.Sprintf("There is no server %q here; GET /tools lists the servers and their tools.", c.Handle)}
+		return &Error{Kind: NotFound, Op: "bridge.find", Msg: fmt.Sprintf("There is no server %q here; GET /tools, or bridge tools, lists the servers and their tools.", c.Handle)}
 	}
 	if len(srv.Tools) == 0 && b.Policy.Allows(c.Caller, c.Handle, c.Tool) {
 		switch srv.State {
 		case Connecting:
 			return &Error{Kind: NotReady, Op: "bridge.find", RetryAfter: time.Second, Msg: fmt.Sprintf("The server %q is still being connected; try again in a moment.", c.Handle)}
+		case Disabled:
+			return &Error{Kind: NotFound, Op: "bridge.find", Msg: fmt.Sprintf("The server %q is disabled in the configuration.", c.Handle)}
 		case Failed:
 			return &Error{Kind: Unavailable, Op: "bridge.find", RetryAfter: 5 * time.Second, Msg: fmt.Sprintf("The server %q could not be started or reached, so its tools are not known: %s", c.Handle, srv.LastError)}
 		case NeedsAuth:
@@ -247,7 +249,7 @@ func (b *Bridge) unknown(snap *Snapshot, c *Call) error {
 			return &Error{Kind: NotFound, Op: "bridge.find", Msg: fmt.Sprintf("The tool %q of %q was left out: %s", c.Tool, c.Handle, s.Reason)}
 		}
 	}
-	return &Error{Kind: NotFound, Op: "bridge.find", Msg: fmt.Sprintf("The server %q has no tool %q; GET /tools/%s lists its tools.", c.Handle, c.Tool, pathEscape(c.Handle))}
+	return &Error{Kind: NotFound, Op: "bridge.find", Msg: fmt.Sprintf("The server %q has no tool %q; GET /tools/%s, or bridge tools, lists those that it has.", c.Handle, c.Tool, url.PathEscape(c.Handle))}
 }
 
 func (b *Bridge) check(c *Call, t *Tool) ([]byte, error) {
@@ -271,7 +273,10 @@ func (b *Bridge) check(c *Call, t *Tool) ([]byte, error) {
 // before another is connected.
 func (b *Bridge) call(ctx context.Context, c *Call, t *Tool, args []byte) (*Result, error) {
 	const tries = 3
-	r := Request{Tool: t, Args: args, Idle: cmp.Or(c.Timeout, t.Target.Timeout), Total: t.Target.MaxTimeout, Progress: c.Progress}
+	r := Request{Tool: t, Args: args, Idle: t.Target.Timeout, Total: t.Target.MaxTimeout, Progress: c.Progress}
+	if c.Timeout > 0 {
+		r.Idle = 0 // the caller's own bound takes its place, and ctx has it
+	}
 	for try := 1; ; try++ {
 		res, err := b.try(ctx, c, r)
 		if e, ok := errors.AsType[*Error](err); !ok || !e.Replay || try == tries || ctx.Err() != nil {
@@ -355,6 +360,9 @@ func (b *Bridge) keep(ctx context.Context, c *Call, t *Tool, r *Result) (*Answer
 	return a, nil
 }
 
+// ErrStopping is why calls end that are still running when the bridge has to go.
+var ErrStopping = errors.New("the bridge is stopping")
+
 // ErrCallerDeadline is why a call ends whose caller bounded its time.
 var ErrCallerDeadline = errors.New("the caller's own time limit")
 
@@ -365,6 +373,9 @@ func ended(ctx context.Context, err error) error {
 	}
 	if _, ok := errors.AsType[*Error](err); ok {
 		return err
+	}
+	if errors.Is(context.Cause(ctx), ErrStopping) {
+		return &Error{Kind: OutcomeUnknown, Op: "bridge.Invoke", Msg: "The bridge is stopping and could not wait for the call's end; the server was told to cancel.", Err: err}
 	}
 	if errors.Is(context.Cause(ctx), ErrCallerDeadline) {
 		return &Error{Kind: DeadlineExceeded, Op: "bridge.Invoke", Msg: "The time that the request allowed for the call was up; the server was told to cancel.", Err: err}

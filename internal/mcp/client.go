@@ -12,9 +12,9 @@ import (
 
 // A Client makes calls on one connection, and says what its failures mean to callers.
 type Client struct {
-	conn  rpc.Conn
-	label string        // "mcp:files", for messages
-	gone  chan struct{} // closed when nothing of the connection is left
+	conn rpc.Conn
+	name string        // of the server, for messages
+	gone chan struct{} // closed when nothing of the connection is left
 }
 
 var _ bridge.Client = (*Client)(nil)
@@ -43,7 +43,7 @@ func (c *Client) Call(ctx context.Context, r bridge.Request, letGo func()) (*bri
 	if err != nil {
 		return nil, &bridge.Error{
 			Kind: bridge.UpstreamError, Op: "mcp.Call", Err: err,
-			Msg: fmt.Sprintf("The server %s answered something that is no tool result: %v.", c.label, err),
+			Msg: fmt.Sprintf("The server %q answered something that is no tool result: %v.", c.name, err),
 		}
 	}
 	return res, nil
@@ -59,14 +59,14 @@ func (c *Client) explain(err error, t *bridge.Tool) error {
 		}
 		return &bridge.Error{
 			Kind: bridge.UpstreamError, Op: "mcp.Call", Members: m, Err: err,
-			Msg: fmt.Sprintf("The server %s answered error %d: %s", c.label, e.Code, e.Message),
+			Msg: fmt.Sprintf("The server %q answered error %d: %s", c.name, e.Code, e.Message),
 		}
 	}
 	f, ok := errors.AsType[*rpc.Failure](err)
 	if !ok {
 		return err // the caller's context, or ours already
 	}
-	e := &bridge.Error{Op: "mcp.Call", Err: err, Msg: fmt.Sprintf("The server %s: %s", c.label, f.Msg)}
+	e := &bridge.Error{Op: "mcp.Call", Err: err, Msg: fmt.Sprintf("The server %q: %s", c.name, f.Msg)}
 	switch f.Reason {
 	case rpc.NotSent:
 		e.Kind, e.Fault, e.Replay = bridge.Unavailable, true, true
@@ -74,10 +74,10 @@ func (c *Client) explain(err error, t *bridge.Tool) error {
 		e.Kind, e.Replay = bridge.Unavailable, true
 	case rpc.Lost:
 		e.Kind, e.Fault, e.Replay = bridge.OutcomeUnknown, true, t != nil && repeatable(t)
-		e.Msg = fmt.Sprintf("The connection to %s was lost before it answered, so it is not known whether the tool ran: %s", c.label, f.Msg)
+		e.Msg = fmt.Sprintf("The connection to the server %q was lost before it answered, so it is not known whether the tool ran: %s", c.name, f.Msg)
 	case rpc.Deadline:
 		e.Kind, e.Fault = bridge.DeadlineExceeded, true
-		e.Msg = fmt.Sprintf("The server %s did not answer in time and was told to cancel: %s", c.label, f.Msg)
+		e.Msg = fmt.Sprintf("The server %q did not answer in time and was told to cancel: %s", c.name, f.Msg)
 	case rpc.TooLarge:
 		e.Kind = bridge.ResultTooLarge
 	case rpc.Auth:

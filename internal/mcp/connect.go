@@ -3,6 +3,7 @@ package mcp
 import (
 	"fmt"
 	"log/slog"
+	"strings"
 	"sync"
 	"time"
 
@@ -23,23 +24,24 @@ func (p *Pool) attemptLocked(s *slot) *attempt {
 // connect makes the attempt a on the slot s.
 func (p *Pool) connect(s *slot, a *attempt) {
 	id := s.endpoint.ID()
+	name := strings.TrimPrefix(id.Label, "mcp:")
 	start := time.Now()
 	conn, err := p.dial(s)
 	var client *Client
 	switch {
 	case err == nil:
-		client = &Client{conn: conn, label: id.Label, gone: make(chan struct{})}
+		client = &Client{conn: conn, name: name, gone: make(chan struct{})}
 		p.opts.Circuit.Connected(id)
-		p.opts.Log.LogAttrs(p.ctx, slog.LevelInfo, "connected", slog.String("endpoint", s.endpoint.String()),
-			slog.String("server", conn.Peer().Name), slog.String("protocol", conn.Peer().Protocol), slog.Duration("took", time.Since(start)))
+		p.opts.Log.LogAttrs(p.ctx, slog.LevelInfo, "connected", slog.String("server", name), slog.String("endpoint", s.endpoint.String()),
+			slog.String("peer", conn.Peer().Name), slog.String("protocol", conn.Peer().Protocol), slog.Duration("took", time.Since(start)))
 	case p.ctx.Err() != nil:
 		a.err = &bridge.Error{Kind: bridge.Unavailable, Op: "mcp.Client", Msg: "The bridge is stopping.", Err: err}
 	default:
-		a.err = (&Client{label: id.Label}).explain(err, nil)
+		a.err = (&Client{name: name}).explain(err, nil)
 		if bridge.KindOf(a.err) != bridge.Overloaded { // our own limit says nothing of the server
 			p.opts.Circuit.ConnectFailed(id, a.err)
 		}
-		p.opts.Log.LogAttrs(p.ctx, slog.LevelWarn, "cannot connect", slog.String("endpoint", s.endpoint.String()),
+		p.opts.Log.LogAttrs(p.ctx, slog.LevelWarn, "cannot connect", slog.String("server", name), slog.String("endpoint", s.endpoint.String()),
 			slog.Any("err", err), slog.Duration("took", time.Since(start)))
 	}
 	p.mu.Lock()

@@ -309,11 +309,11 @@ func (k *Connector) failed(err error) {
 
 // messageOf returns the part of err that people may see.
 func messageOf(err error) string {
-	if e, ok := errors.AsType[*bridge.Error](err); ok {
-		return e.Msg
-	}
 	if f, ok := errors.AsType[*rpc.Failure](err); ok {
 		return f.Msg
+	}
+	if e, ok := errors.AsType[*bridge.Error](err); ok {
+		return e.Msg
 	}
 	return "an internal error; the log has it"
 }

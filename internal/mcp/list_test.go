@@ -163,13 +163,13 @@ func TestCallExplains(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			s := &fakeServer{do: func(context.Context, *rpc.Request) (string, error) { return "", tt.err }}
-			c := &Client{conn: &fakeConn{server: s}, label: "mcp:s"}
+			c := &Client{conn: &fakeConn{server: s}, name: "s"}
 			_, err := c.Call(t.Context(), bridge.Request{Tool: &bridge.Tool{Annotations: tt.hints}}, func() {})
 			e, ok := errors.AsType[*bridge.Error](err)
 			if !ok {
 				t.Fatalf("err = %v, want a bridge.Error", err)
 			}
-			if e.Kind != tt.kind || e.Fault != tt.fault || e.Replay != tt.replay || !strings.Contains(e.Msg, tt.says) || !strings.Contains(e.Msg, "mcp:s") {
+			if e.Kind != tt.kind || e.Fault != tt.fault || e.Replay != tt.replay || !strings.Contains(e.Msg, tt.says) || !strings.Contains(e.Msg, `"s"`) {
 				t.Errorf("err = %+v", e)
 			}
 		})
