@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"os"
 	"sync"
+	"time"
 
 	"mcpbridge/internal/artifacts"
 	"mcpbridge/internal/breaker"
@@ -44,14 +45,14 @@ func newApp(cfg *config.Config, log *slog.Logger) (*app, error) {
 	a := &app{config: cfg, log: log, supervisor: stdio.NewSupervisor(log), stop: func() {}}
 	b := cfg.Bridge
 	a.circuits = breaker.New(breaker.Options{Failures: b.Breaker.Failures, Cooldown: b.Breaker.Cooldown, MaxCooldown: b.Breaker.MaxCooldown})
-	a.gate = gate.New(gate.Options{MaxWait: b.Queue.MaxWait, MaxWaiting: orNone(b.Queue.MaxWaiting), MaxWaitingPerCaller: orNone(b.Queue.MaxWaitingPerCaller)})
-	a.pool = mcp.NewPool(mcp.PoolOptions{Connects: b.Pool.Connects, MaxProcesses: b.Pool.MaxProcesses, Drain: b.CancelGrace, Circuit: a.circuits, Log: log})
+	a.gate = gate.New(gate.Options{MaxWait: orInstant(b.Queue.MaxWait), MaxWaiting: orNone(b.Queue.MaxWaiting), MaxWaitingPerCaller: orNone(b.Queue.MaxWaitingPerCaller)})
+	a.pool = mcp.NewPool(mcp.PoolOptions{Connects: b.Pool.Connects, MaxProcesses: b.Pool.MaxProcesses, Drain: orInstant(b.CancelGrace), Circuit: a.circuits, Log: log})
 	servers, err := a.servers()
 	if err != nil {
 		return nil, errors.Join(err, a.Close())
 	}
 	a.catalogue = mcp.NewCatalogue(mcp.CatalogueOptions{
-		Servers: servers, ReadyGrace: b.ReadyGrace,
+		Servers: servers, ReadyGrace: orInstant(b.ReadyGrace),
 		Registry: mcp.NewRegistry(mcp.RegistryOptions{
 			Pool: a.pool, Compiler: openapi.NewSchemas(log), Log: log,
 			Lists:  mcp.ListLimits{Pages: b.Limits.Pages, Tools: b.Limits.ToolsPerServer, Timeout: b.Timeouts.Call},
@@ -80,6 +81,10 @@ func anonymous(p *config.Policy) identity.Rule {
 	}
 }
 
+// orInstant turns a configured zero, which is no time at all, into the shortest
+// time: in options zero is the default.
+func orInstant(d time.Duration) time.Duration { return max(d, 1) }
+
 // orNone turns a configured zero, which is none, into what options take for none.
 func orNone(n int) int {
 	if n == 0 {
@@ -106,6 +111,7 @@ func (a *app) run(ctx context.Context) {
 
 // Close ends everything and waits until no process is left.
 func (a *app) Close() error {
+	a.gate.Close()
 	a.stop()
 	a.work.Wait()
 	return errors.Join(a.pool.Close(), a.supervisor.Close())
@@ -121,7 +127,7 @@ func (a *app) servers() ([]mcp.ServerConfig, error) {
 		sc := mcp.ServerConfig{
 			Handle: s.Handle, Title: s.Title, Description: s.Description, Disabled: s.Disabled,
 			RPC: rpc.Options{
-				ClientVersion: version, Handshake: s.HandshakeTimeout, CancelGrace: b.CancelGrace,
+				ClientVersion: version, Handshake: s.HandshakeTimeout, CancelGrace: orInstant(b.CancelGrace),
 				ResultBytes: b.Limits.ResultBytes, Log: a.log.With(slog.String("handle", s.Handle)),
 			},
 			Allow: s.Tools.Allow, Deny: s.Tools.Deny, Exclude: s.Tools.Disabled,
@@ -149,8 +155,8 @@ func (a *app) servers() ([]mcp.ServerConfig, error) {
 }
 
 func (a *app) endpoint(s config.Server, limits mcp.Limits) (mcp.Endpoint, error) {
-	if refs := s.CallerRefs(); s.Sharing != config.Shared || len(refs) > 0 || len(s.ForwardHeaders) > 0 || s.Credential != nil {
-		return nil, errUnserved
+	if err := checkServer(s); err != nil {
+		return nil, err
 	}
 	if s.Transport == config.Stdio {
 		args := make([]mcp.Arg, 0, len(s.Args))

@@ -15,7 +15,7 @@ import (
 
 type callCmd struct {
 	configFlags
-	Timeout time.Duration `help:"Time that the call may take."`
+	Timeout time.Duration `placeholder:"DURATION" help:"Time that the call may take, as 20s."`
 	Handle  string        `arg:"" help:"The server."`
 	Tool    string        `arg:"" help:"The tool."`
 	Args    string        `arg:"" optional:"" help:"Its arguments, a JSON object; - reads them from the standard input."`
@@ -31,7 +31,14 @@ func (c *callCmd) Run(ctx context.Context, s streams) error {
 	if err != nil {
 		return fmt.Errorf("read the arguments: %w", err)
 	}
-	return withCatalogue(ctx, s, c.configFlags, c.Handle, func(a *app) error {
+	if c.Timeout < 0 {
+		return fmt.Errorf("--timeout is negative; %w", errUsage)
+	}
+	cfg, err := c.load(s)
+	if err != nil {
+		return err
+	}
+	return withCatalogue(ctx, s, cfg, c.Handle, func(a *app) error {
 		answer, err := a.bridge.Invoke(ctx, &bridge.Call{Handle: c.Handle, Tool: c.Tool, Args: bytes.TrimSpace(body), Timeout: c.Timeout})
 		if err != nil {
 			return explain(err)

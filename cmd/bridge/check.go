@@ -11,7 +11,8 @@ import (
 
 type checkCmd struct {
 	configFlags
-	Offline bool `help:"Only read the file; connect to no server."`
+	Offline        bool `help:"Only read the file; connect to no server."`
+	InsecureNoAuth bool `help:"As for serve."`
 }
 
 // Run says whether the configuration can be used and what it would expose.
@@ -20,14 +21,14 @@ func (c *checkCmd) Run(ctx context.Context, io streams) error {
 	if err != nil {
 		return err
 	}
-	if err := config.CheckExposure(cfg.Bridge.Listen, cfg.Bridge.Auth.Enabled(), false); err != nil {
+	if err := config.CheckExposure(cfg.Bridge.Listen, cfg.Bridge.Auth.Enabled(), c.InsecureNoAuth); err != nil {
 		return fmt.Errorf("%w%w", err, errConfig)
 	}
 	if c.Offline {
 		fmt.Fprintf(io.stdout, "The configuration is valid: %s, listening on %s.\n", count(len(cfg.Servers), "server"), cfg.Bridge.Listen)
 		return nil
 	}
-	return withCatalogue(ctx, io, c.configFlags, "", func(a *app) error {
+	return withCatalogue(ctx, io, cfg, "", func(a *app) error {
 		failed := 0
 		w := tabwriter.NewWriter(io.stdout, 0, 4, 2, ' ', 0)
 		for _, s := range a.bridge.View(bridge.Caller{}).Servers {

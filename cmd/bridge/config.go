@@ -66,6 +66,6 @@ func demoConfig() (*config.Config, error) {
 	if err != nil {
 		return nil, err
 	}
-	cfg.Servers[0].Handle = "demo"
+	cfg.Servers[0].Handle, cfg.Servers[0].Name = "demo", "demo"
 	return cfg, nil
 }

@@ -10,9 +10,10 @@ import (
 
 type openapiCmd struct {
 	configFlags
-	Handle string `arg:"" optional:"" help:"Only this server's tools, with paths relative to it."`
-	YAML   bool   `help:"Print YAML instead of JSON."`
-	Fixed  bool   `help:"Print the document of the bridge's own fixed operations, in YAML; needs no configuration."`
+	Handle  string `arg:"" optional:"" help:"Only this server's tools, with paths relative to it."`
+	YAML    bool   `help:"Print YAML instead of JSON."`
+	Partial bool   `help:"Print the document also if a server cannot be used."`
+	Fixed   bool   `help:"Print the document of the bridge's own fixed operations, in YAML; needs no configuration."`
 }
 
 // Run prints the document, byte for byte what the bridge would serve.
@@ -25,12 +26,15 @@ func (c *openapiCmd) Run(ctx context.Context, io streams) error {
 		_, err = io.stdout.Write(b)
 		return err
 	}
-	return withCatalogue(ctx, io, c.configFlags, c.Handle, func(a *app) error {
+	cfg, err := c.load(io)
+	if err != nil {
+		return err
+	}
+	return withCatalogue(ctx, io, cfg, c.Handle, func(a *app) error {
 		view := a.bridge.View(bridge.Caller{})
-		for _, s := range view.Servers {
-			if s.LastError != "" {
-				fmt.Fprintf(io.stderr, "bridge: warning: %s is missing: %s\n", line(s.Handle), line(s.LastError))
-			}
+		// A document without some of its tools looks just like one of a smaller configuration.
+		if err := missing(view); err != nil && !c.Partial {
+			return fmt.Errorf("%w; --partial prints the document without it", err)
 		}
 		doc := a.documents.Whole(view)
 		if c.Handle != "" {

@@ -21,22 +21,33 @@ type toolsCmd struct {
 
 // Run lists the tools.
 func (c *toolsCmd) Run(ctx context.Context, io streams) error {
-	return withCatalogue(ctx, io, c.configFlags, c.Handle, func(a *app) error {
+	cfg, err := c.load(io)
+	if err != nil {
+		return err
+	}
+	return withCatalogue(ctx, io, cfg, c.Handle, func(a *app) error {
 		w := tabwriter.NewWriter(io.stdout, 0, 4, 2, ' ', 0)
-		for _, s := range a.bridge.View(bridge.Caller{}).Servers {
-			if c.Handle == "" || c.Handle == s.Handle {
-				printServer(w, s)
-			}
+		view := a.bridge.View(bridge.Caller{})
+		for _, s := range view.Servers {
+			printServer(w, s)
 		}
-		return w.Flush()
+		return errors.Join(w.Flush(), missing(view))
 	})
 }
 
-// printServer prints one line for each tool of s, and for each thing that is wrong with it.
-func printServer(w io.Writer, s *bridge.Server) {
-	if s.LastError != "" || s.State == bridge.Disabled {
-		fmt.Fprintf(w, "%s\t(%s)\t%s\n", line(s.Handle), s.State, line(s.LastError))
+// missing says which servers of the view have not told what they offer, or returns nil.
+func missing(view *bridge.Snapshot) error {
+	var errs []error
+	for _, s := range view.Servers {
+		if s.LastError != "" {
+			errs = append(errs, fmt.Errorf("the server %q cannot be used: %s", s.Handle, line(s.LastError)))
+		}
 	}
+	return errors.Join(errs...)
+}
+
+// printServer prints one line for each tool of s, and for each one that was left out.
+func printServer(w io.Writer, s *bridge.Server) {
 	for _, t := range s.Tools {
 		fmt.Fprintf(w, "%s\t%s\t%s\n", line(s.Handle), line(t.Name), line(firstLine(t)))
 	}
@@ -73,11 +84,7 @@ func line(s string) string {
 
 // withCatalogue connects the servers, waits until each has answered or failed
 // (only the one called handle, if that is not empty), and calls do.
-func withCatalogue(ctx context.Context, io streams, flags configFlags, handle string, do func(*app) error) (err error) {
-	cfg, err := flags.load(io)
-	if err != nil {
-		return err
-	}
+func withCatalogue(ctx context.Context, io streams, cfg *config.Config, handle string, do func(*app) error) (err error) {
 	if handle != "" {
 		s, ok := cfg.Server(handle)
 		if !ok {
@@ -89,7 +96,7 @@ func withCatalogue(ctx context.Context, io streams, flags configFlags, handle st
 		}
 		cfg.Servers = []config.Server{*s}
 	}
-	// What a server prints is no business of a command's output, unless asked for.
+	// What servers print, and how they come and go, is no part of a command's output.
 	level := max(cfg.Bridge.Telemetry.LogLevel, slog.LevelError)
 	a, err := newApp(cfg, telemetry.NewLog(io.stderr, level))
 	if err != nil {

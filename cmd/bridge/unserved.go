@@ -19,6 +19,15 @@ func checkServed(w io.Writer, cfg *config.Config) error {
 	if len(cfg.Bridge.Auth.Keys) > 0 || len(cfg.Bridge.Auth.JWT) > 0 {
 		return fmt.Errorf("bridge.auth.keys and bridge.auth.jwt are not served by this version: it takes every caller as anonymous; remove them, and listen on loopback only%w", errConfig)
 	}
+	var errs []error
+	for _, s := range cfg.Servers {
+		if err := checkServer(s); err != nil && !s.Disabled {
+			errs = append(errs, fmt.Errorf("mcpServers.%s: %w", s.Handle, err))
+		}
+	}
+	if len(errs) > 0 {
+		return fmt.Errorf("%w%w", errors.Join(errs...), errConfig)
+	}
 	for _, key := range unserved(cfg) {
 		fmt.Fprintf(w, "bridge: warning: %s has no effect in this version\n", key)
 	}
@@ -60,5 +69,20 @@ func unserved(cfg *config.Config) []string {
 	return names
 }
 
-// errUnserved is why a server cannot be used that asks for what this version does not do.
-var errUnserved = errors.New("sharing other than shared, ${caller.…}, forwardHeaders and credential are not served by this version")
+// checkServer refuses a server that relies on what this version does not do.
+func checkServer(s config.Server) error {
+	var what string
+	switch {
+	case s.Sharing != config.Shared:
+		what = "sharing: " + string(s.Sharing)
+	case len(s.CallerRefs()) > 0:
+		what = "${caller." + s.CallerRefs()[0] + "}"
+	case len(s.ForwardHeaders) > 0:
+		what = "forwardHeaders"
+	case s.Credential != nil:
+		what = "credential"
+	default:
+		return nil
+	}
+	return fmt.Errorf("%s is not served by this version", what)
+}

@@ -4,6 +4,7 @@ package breaker
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"sync"
 	"time"
@@ -24,6 +25,7 @@ type Breaker struct {
 
 	mu       sync.Mutex
 	circuits map[bridge.EndpointID]*circuit // :: endpoint -> state, guarded by mu; no entry for closed ones without failures
+	gen      uint64                         // counts the openings of all circuits, guarded by mu
 }
 
 var _ bridge.Breaker = (*Breaker)(nil)
@@ -31,11 +33,12 @@ var _ bridge.Breaker = (*Breaker)(nil)
 // A circuit is closed while until is zero, open until then, and half-open after it.
 type circuit struct {
 	failures int           // counted in a row since the last success
+	broken   uint64        // the connection whose end was counted last
 	until    time.Time     // when an open circuit lets a probe through
 	cooldown time.Duration // of this opening
 	probing  bool          // half-open, and the one probe is out
 	reason   string        // why it opened, for callers
-	gen      uint64        // grows with each opening, closing and counted failure; a result from before is stale
+	gen      uint64        // of its last opening; a result from before is stale
 }
 
 // New returns a breaker with every circuit closed.
@@ -61,11 +64,10 @@ func (b *Breaker) Allow(e bridge.EndpointID) (func(error), error) {
 	if err := c.refuse(e); err != nil {
 		return nil, err
 	}
-	var gen uint64
 	if c != nil {
 		c.probing = !c.until.IsZero()
-		gen = c.gen
 	}
+	gen := b.gen
 	return func(err error) { b.record(e, gen, err) }, nil
 }
 
@@ -80,16 +82,16 @@ func (c *circuit) refuse(e bridge.EndpointID) error {
 	}
 	return &bridge.Error{
 		Kind: bridge.Unavailable, Op: "breaker", RetryAfter: max(left, time.Second),
-		Msg: fmt.Sprintf("Calls to %s fail fast for now, because the server kept failing: %s", e.Label, c.reason),
+		Msg: fmt.Sprintf("Calls to %s fail fast for now, because the server failed: %s", e.Label, c.reason),
 	}
 }
 
-// record learns how a call went that was allowed at generation gen. Calls that
-// ran side by side when their connection broke share a generation and count once.
+// record learns how a call went that was allowed at generation gen. A result from
+// before the circuit last opened says nothing about what came after.
 func (b *Breaker) record(e bridge.EndpointID, gen uint64, err error) {
+	fault, conn, reason := faultOf(err)
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	fault, reason := faultOf(err)
 	c := b.circuits[e]
 	if c == nil {
 		if !fault {
@@ -98,21 +100,24 @@ func (b *Breaker) record(e bridge.EndpointID, gen uint64, err error) {
 		c = &circuit{}
 		b.circuits[e] = c
 	}
-	if c.gen != gen {
+	if c.gen > gen {
 		return
 	}
 	c.probing = false
 	switch {
 	case fault:
+		if conn != 0 && conn == c.broken {
+			return // another call on the connection whose end was counted
+		}
+		c.broken = conn
 		c.failures++
-		c.gen++
 		if c.failures >= b.opts.Failures || !c.until.IsZero() || bridge.KindOf(err) == bridge.UpstreamAuth {
 			b.openLocked(c, reason)
 		}
-	case bridge.KindOf(err) == bridge.Canceled:
-		// Nobody waited for the answer: no news of the server's health.
-	default:
+	case bridge.Answered(err):
 		delete(b.circuits, e)
+	default:
+		// Nobody waited for the answer, or nothing was sent: no news of the server's health.
 	}
 }
 
@@ -126,7 +131,7 @@ func (b *Breaker) ConnectFailed(e bridge.EndpointID, err error) {
 		c = &circuit{}
 		b.circuits[e] = c
 	}
-	_, reason := faultOf(err)
+	_, _, reason := faultOf(err)
 	if left := time.Until(c.until); left > 0 && c.failures > 0 {
 		c.reason = reason // a background attempt while it is open proves nothing new
 		return
@@ -191,14 +196,16 @@ func (b *Breaker) openLocked(c *circuit, reason string) {
 	c.until = time.Now().Add(c.cooldown)
 	c.probing = false
 	c.reason = reason
-	c.gen++
+	b.gen++
+	c.gen = b.gen
 }
 
-// faultOf reports whether err says something bad about the server, and what.
-func faultOf(err error) (bool, string) {
-	e, ok := err.(*bridge.Error) //nolint:errorlint // the outermost error decides, as in KindOf
+// faultOf reports whether err says something bad about the server, what, and
+// which connection broke, if one did.
+func faultOf(err error) (fault bool, conn uint64, reason string) {
+	e, ok := errors.AsType[*bridge.Error](err)
 	if !ok {
-		return false, "it failed"
+		return false, 0, "it failed"
 	}
-	return e.Fault || e.Kind == bridge.UpstreamAuth, e.Msg
+	return e.Fault || e.Kind == bridge.UpstreamAuth, e.Conn, e.Msg
 }

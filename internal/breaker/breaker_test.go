@@ -102,27 +102,71 @@ func TestConnect(t *testing.T) {
 	})
 }
 
-// Calls that ran side by side on a connection that broke count once.
+// Calls on a connection that broke count once, whenever they were allowed.
 func TestOneBreakCountsOnce(t *testing.T) {
 	b := New(Options{Failures: 2})
-	call(b, &bridge.Error{Kind: bridge.ToolError}) // counts as success
-	var dones []func(error)
-	for range 10 {
-		done, err := b.Allow(endpoint)
-		if err != nil {
-			t.Fatal(err)
-		}
-		dones = append(dones, done)
+	broke := func(conn uint64) *bridge.Error {
+		return &bridge.Error{Kind: bridge.OutcomeUnknown, Msg: "the process exited", Fault: true, Conn: conn}
 	}
-	for _, done := range dones {
-		done(errFault)
+	for range 10 {
+		call(b, broke(7))
 	}
 	if err := b.Open(endpoint); err != nil {
 		t.Errorf("one broken connection opened the circuit: %v", err)
 	}
-	call(b, errFault)
+	call(b, broke(8))
 	if b.Open(endpoint) == nil {
-		t.Error("closed after two failures in a row")
+		t.Error("closed after two connections that broke")
+	}
+	timeout := &bridge.Error{Kind: bridge.DeadlineExceeded, Fault: true}
+	b.Reset(endpoint)
+	call(b, timeout)
+	call(b, timeout)
+	if b.Open(endpoint) == nil {
+		t.Error("two time-outs on a live connection count as one")
+	}
+}
+
+// What says nothing about the server's health neither closes a circuit nor starts its count anew.
+func TestNoNews(t *testing.T) {
+	for name, noNews := range map[string]error{
+		"the caller left": &bridge.Error{Kind: bridge.Canceled}, "the caller's own deadline": &bridge.Error{Kind: bridge.DeadlineExceeded},
+		"nothing was sent": &bridge.Error{Kind: bridge.Unavailable, Replay: true}, "a bug of ours": errors.New("call aborted"),
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			b := New(Options{Failures: 2, Cooldown: time.Minute})
+			call(b, errFault)
+			call(b, noNews)
+			call(b, errFault)
+			if b.Open(endpoint) == nil {
+				t.Fatalf("%s: it started the count anew", name)
+			}
+			time.Sleep(time.Minute)
+			call(b, noNews)
+			if s := b.Stats(endpoint); s.State != HalfOpen {
+				t.Errorf("%s: it made a half-open circuit %s", name, s.State)
+			}
+			call(b, &bridge.Error{Kind: bridge.UpstreamError}) // an answer, if not a good one
+			if s := b.Stats(endpoint); s.State != Closed {
+				t.Errorf("%s: an answer left the circuit %s", name, s.State)
+			}
+		})
+	}
+}
+
+// A success from before an opening is stale, also when the circuit was closed and forgotten in between.
+func TestStaleSuccessAfterClosing(t *testing.T) {
+	b := New(Options{Failures: 1})
+	late, err := b.Allow(endpoint)
+	if err != nil {
+		t.Fatal(err)
+	}
+	call(b, errFault)
+	b.Reset(endpoint)
+	call(b, errFault)
+	late(nil)
+	if b.Open(endpoint) == nil {
+		t.Error("a stale success closed the circuit")
 	}
 }
 

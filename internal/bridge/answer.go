@@ -3,6 +3,7 @@ package bridge
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
 	"strings"
 
 	"mcpbridge/internal/raw"
@@ -10,6 +11,7 @@ import (
 
 const (
 	blockText  = 1 << 10 // bytes of a block's text that a tool error shows
+	blockBytes = 4 << 10 // bytes of a block in all
 	blockCount = 20      // blocks that it shows
 	detailText = 500     // characters of text in its message
 )
@@ -24,12 +26,12 @@ func toolError(a *Answer) *Error {
 			texts = append(texts, t)
 		}
 		if count++; count <= blockCount {
-			blocks = append(blocks, shorten(b.Raw))
+			blocks = append(blocks, shorten(b))
 		}
 	}
-	msg := firstChars(strings.Join(texts, "\n"), detailText)
+	msg := FirstChars(strings.Join(texts, "\n"), detailText)
 	if msg == "" && a.Result.Structured != nil {
-		msg = firstChars(string(a.Result.Structured), detailText)
+		msg = FirstChars(string(a.Result.Structured), detailText)
 	}
 	if msg == "" {
 		msg = "no text was given"
@@ -51,12 +53,17 @@ func (a *Answer) members() map[string]any {
 	return m
 }
 
-// shorten returns the block with every long string in it cut; the artifact has it whole.
-func shorten(b []byte) json.RawMessage {
-	if len(b) <= blockText {
-		return b
+// shorten returns the block with every long string in it cut, or only its type if
+// it is large for other reasons; the artifact has it whole.
+func shorten(b Block) json.RawMessage {
+	if len(b.Raw) <= blockText {
+		return b.Raw
 	}
-	return cutStrings(nil, b)
+	if short := cutStrings(nil, b.Raw); len(short) <= blockBytes {
+		return short
+	}
+	out := raw.AppendQuote([]byte(`{"type":`), FirstChars(b.Type, 100))
+	return fmt.Appendf(out, `,"omitted":"%d bytes"}`, len(b.Raw))
 }
 
 func cutStrings(dst, v []byte) []byte {
@@ -91,8 +98,8 @@ func cutStrings(dst, v []byte) []byte {
 	}
 }
 
-// firstChars returns the first n characters of s, with an ellipsis if there are more.
-func firstChars(s string, n int) string {
+// FirstChars returns the first n characters of s, with an ellipsis if there are more.
+func FirstChars(s string, n int) string {
 	for i := range s {
 		if n--; n < 0 {
 			return s[:i] + "…"

@@ -109,6 +109,8 @@ type Catalogue interface {
 // documents and calls alike.
 type Policy interface {
 	Allows(c Caller, handle, tool string) bool
+	// Sees reports whether a server of which no tool is known yet may have one that the caller may call.
+	Sees(c Caller, handle string) bool
 }
 
 // A Budget holds a caller's own rate and concurrency. Spend decides at once; its
@@ -232,14 +234,14 @@ func (b *Bridge) unknown(snap *Snapshot, c *Call) error {
 	if srv == nil || !b.Sees(c.Caller, srv) {
 		return &Error{Kind: NotFound, Op: "bridge.find", Msg: fmt.Sprintf("There is no server %q here; GET /tools, or bridge tools, lists the servers and their tools.", c.Handle)}
 	}
-	if len(srv.Tools) == 0 && b.Policy.Allows(c.Caller, c.Handle, c.Tool) {
+	if len(srv.Tools) == 0 {
 		switch srv.State {
 		case Connecting:
 			return &Error{Kind: NotReady, Op: "bridge.find", RetryAfter: time.Second, Msg: fmt.Sprintf("The server %q is still being connected; try again in a moment.", c.Handle)}
 		case Disabled:
 			return &Error{Kind: NotFound, Op: "bridge.find", Msg: fmt.Sprintf("The server %q is disabled in the configuration.", c.Handle)}
 		case Failed:
-			return &Error{Kind: Unavailable, Op: "bridge.find", RetryAfter: 5 * time.Second, Msg: fmt.Sprintf("The server %q could not be started or reached, so its tools are not known: %s", c.Handle, srv.LastError)}
+			return &Error{Kind: Unavailable, Op: "bridge.find", RetryAfter: b.coolDown(srv), Msg: fmt.Sprintf("The server %q could not be started or reached, so its tools are not known: %s", c.Handle, srv.LastError)}
 		case NeedsAuth:
 			return &Error{Kind: UpstreamAuth, Op: "bridge.find", Msg: fmt.Sprintf("The server %q refuses the bridge's credentials, so its tools are not known: %s", c.Handle, srv.LastError)}
 		}
@@ -250,6 +252,14 @@ func (b *Bridge) unknown(snap *Snapshot, c *Call) error {
 		}
 	}
 	return &Error{Kind: NotFound, Op: "bridge.find", Msg: fmt.Sprintf("The server %q has no tool %q; GET /tools/%s, or bridge tools, lists those that it has.", c.Handle, c.Tool, url.PathEscape(c.Handle))}
+}
+
+// coolDown is how long a server that could not be connected is left alone; it is tried in the background meanwhile.
+func (b *Bridge) coolDown(s *Server) time.Duration {
+	if e, ok := errors.AsType[*Error](b.Breaker.Open(s.Endpoint)); ok && e.RetryAfter > 0 {
+		return e.RetryAfter
+	}
+	return 5 * time.Second
 }
 
 func (b *Bridge) check(c *Call, t *Tool) ([]byte, error) {
@@ -306,13 +316,13 @@ func (b *Bridge) try(ctx context.Context, c *Call, r Request) (*Result, error) {
 func (b *Bridge) connect(ctx context.Context, c *Call, t *Target) (Client, func(), error) {
 	defer stamp(time.Now(), &c.Timing.Connect)
 	client, done, err := b.Clients.Client(ctx, t)
-	return client, done, ended(ctx, err)
+	return client, done, ended(ctx, err, "before it was made")
 }
 
 func (b *Bridge) admit(ctx context.Context, c *Call, t *Target) (func(), error) {
 	defer stamp(time.Now(), &c.Timing.Queue)
 	release, err := b.Gate.Admit(ctx, c.Caller, t.Demand)
-	return release, ended(ctx, err)
+	return release, ended(ctx, err, "before it was made")
 }
 
 // errAborted is what the breaker learns of a call that panicked.
@@ -333,7 +343,7 @@ func (b *Bridge) run(ctx context.Context, c *Call, client Client, r Request, rel
 		done(err)
 	}()
 	res, err := client.Call(ctx, r, release)
-	return res, ended(ctx, err)
+	return res, ended(ctx, err, "and the server was told to cancel")
 }
 
 // keep stores the result and decides what it means: also a failure that the tool
@@ -367,7 +377,7 @@ var ErrStopping = errors.New("the bridge is stopping")
 var ErrCallerDeadline = errors.New("the caller's own time limit")
 
 // ended turns the bare error of a context that ended into one that says what to do.
-func ended(ctx context.Context, err error) error {
+func ended(ctx context.Context, err error, when string) error {
 	if err == nil || ctx.Err() == nil {
 		return err
 	}
@@ -375,10 +385,10 @@ func ended(ctx context.Context, err error) error {
 		return err
 	}
 	if errors.Is(context.Cause(ctx), ErrStopping) {
-		return &Error{Kind: OutcomeUnknown, Op: "bridge.Invoke", Msg: "The bridge is stopping and could not wait for the call's end; the server was told to cancel.", Err: err}
+		return &Error{Kind: OutcomeUnknown, Op: "bridge.Invoke", Msg: "The bridge is stopping; the call was ended " + when + ".", Err: err}
 	}
 	if errors.Is(context.Cause(ctx), ErrCallerDeadline) {
-		return &Error{Kind: DeadlineExceeded, Op: "bridge.Invoke", Msg: "The time that the request allowed for the call was up; the server was told to cancel.", Err: err}
+		return &Error{Kind: DeadlineExceeded, Op: "bridge.Invoke", Msg: "The time that the request allowed for the call was up " + when + ".", Err: err}
 	}
 	return &Error{Kind: KindOf(ctx.Err()), Op: "bridge.Invoke", Msg: "The caller went away.", Err: err}
 }

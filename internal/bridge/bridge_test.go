@@ -43,6 +43,8 @@ func (w *world) Allows(_ Caller, h, t string) bool {
 	return w.allows == nil || w.allows(h, t)
 }
 
+func (w *world) Sees(_ Caller, h string) bool { return w.Allows(Caller{}, h, "") }
+
 func (w *world) Spend(context.Context, Caller) (func(), error) {
 	w.step("spend")
 	return func() { w.step("unspend") }, w.spendErr
@@ -187,7 +189,7 @@ func TestInvokeRefusals(t *testing.T) {
 		}, NotFound, `no server "s"`, ""},
 		{"tool left out", Call{Handle: "s", Tool: "odd"}, nil, NotFound, "its schema is a string", ""},
 		{"server starting", Call{Handle: "starting", Tool: "t"}, nil, NotReady, "still being connected", ""},
-		{"server down", Call{Handle: "down", Tool: "t"}, nil, Unavailable, "no such command", ""},
+		{"server down", Call{Handle: "down", Tool: "t"}, nil, Unavailable, "no such command", "open?"},
 		{"server locked", Call{Handle: "locked", Tool: "t"}, nil, UpstreamAuth, "401", ""},
 		{"not an object", Call{Handle: "s", Tool: "t", Args: []byte("[1]")}, nil, Malformed, "must be one JSON object", ""},
 		{"too deep", Call{Handle: "s", Tool: "t", Args: []byte(strings.Repeat(`{"a":`, 11) + "1" + strings.Repeat("}", 11))}, nil, Malformed, "nested too deeply", ""},

@@ -41,6 +41,7 @@ type Error struct {
 	RetryAfter time.Duration  // zero when retrying is not known to help
 	Members    map[string]any // more for the caller, by name; each is encoded as JSON
 	Fault      bool           // the server or its connection is at fault: it counts against the circuit
+	Conn       uint64         // the connection that broke, so that many calls on it count once; 0 if none did
 	Replay     bool           // the tool was not run, or may run twice: the call can be made again on a new connection
 	Err        error          // for the log, never for the caller
 }
@@ -54,6 +55,18 @@ func (e *Error) Error() string {
 
 // Unwrap returns the cause.
 func (e *Error) Unwrap() error { return e.Err }
+
+// Answered reports whether the server answered the call that ended with err: the
+// circuit takes that for a sign of health, whatever the answer was.
+func Answered(err error) bool {
+	switch KindOf(err) {
+	case ToolError, UpstreamError, ResultTooLarge, InvalidResult:
+		e, ok := errors.AsType[*Error](err)
+		return ok && !e.Fault
+	default:
+		return err == nil
+	}
+}
 
 // KindOf returns the kind of the outermost [Error] in err's tree, classifying
 // context errors as DeadlineExceeded or Canceled and all others as Internal.

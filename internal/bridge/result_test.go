@@ -102,7 +102,11 @@ func TestParseText(t *testing.T) {
 func TestShortenKeepsWhatIsShort(t *testing.T) {
 	b := []byte(`{"a":[1.10,{"b":"` + strings.Repeat("x", 2000) + `"}],"c":null}`)
 	want := `{"a":[1.10,{"b":"` + strings.Repeat("x", 1024) + `…"}],"c":null}`
-	if got := string(shorten(b)); got != want {
+	if got := string(shorten(Block{Raw: b})); got != want {
+		t.Errorf("shorten = %s", got)
+	}
+	numbers := []byte(`{"type":"x","n":[` + strings.Repeat("1,", 5000) + `1]}`)
+	if got := string(shorten(Block{Raw: numbers, Type: "x"})); got != `{"type":"x","omitted":"10020 bytes"}` {
 		t.Errorf("shorten = %s", got)
 	}
 }

@@ -90,8 +90,9 @@ const (
 // A Server is one entry of the catalogue. It is never changed once it is in a [Snapshot].
 type Server struct {
 	Handle      string
-	Title       string // from the configuration, else the handle
-	Description string // from the configuration
+	Title       string     // from the configuration, else the handle
+	Description string     // from the configuration
+	Endpoint    EndpointID // zero while it is not attached
 	State       State
 	LastError   string // why it is not ready, for people; no secrets
 	Since       time.Time

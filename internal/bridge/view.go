@@ -10,7 +10,7 @@ func (b *Bridge) Sees(c Caller, s *Server) bool {
 			return true
 		}
 	}
-	return len(s.Tools) == 0 && b.Policy.Allows(c, s.Handle, "")
+	return len(s.Tools) == 0 && b.Policy.Sees(c, s.Handle)
 }
 
 // View returns the part of the catalogue that the caller may call, by the same

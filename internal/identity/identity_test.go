@@ -21,11 +21,35 @@ func TestEveryone(t *testing.T) {
 		{"allowed", Rule{Allow: []string{"files/*"}}, "files", "a/b", true},
 		{"another server", Rule{Allow: []string{"files/*"}}, "search", "read", false},
 		{"denied", Rule{Allow: []string{"*"}, Deny: []string{"*/delete_*"}}, "files", "delete_all", false},
-		{"a server without tools", Rule{Allow: []string{"files/*"}}, "files", "", true},
 	}
 	for _, tt := range tests {
 		if got := (Everyone{tt.rule}).Allows(bridge.Caller{}, tt.handle, tt.tool); got != tt.want {
 			t.Errorf("%s: Allows(%s/%s) = %v, want %v", tt.name, tt.handle, tt.tool, got, tt.want)
+		}
+	}
+}
+
+func TestSees(t *testing.T) {
+	tests := []struct {
+		rule   Rule
+		handle string
+		want   bool
+	}{
+		{Rule{}, "files", true},
+		{Rule{Allow: []string{}}, "files", false},
+		{Rule{Allow: []string{"files/read"}}, "files", true},
+		{Rule{Allow: []string{"files/read"}}, "file", false},
+		{Rule{Allow: []string{"*/read"}}, "files", true},
+		{Rule{Allow: []string{"f*d"}}, "files", true},
+		{Rule{Allow: []string{"x*"}}, "files", false},
+		{Rule{Allow: []string{"a/b/*"}}, "a/b", true},
+		{Rule{Deny: []string{"files/*"}}, "files", false},
+		{Rule{Deny: []string{"*"}}, "files", false},
+		{Rule{Deny: []string{"*/delete_*"}}, "files", true},
+	}
+	for _, tt := range tests {
+		if got := (Everyone{tt.rule}).Sees(bridge.Caller{}, tt.handle); got != tt.want {
+			t.Errorf("%+v sees %q: %v, want %v", tt.rule, tt.handle, got, tt.want)
 		}
 	}
 }

@@ -14,6 +14,7 @@ import (
 type Client struct {
 	conn rpc.Conn
 	name string        // of the server, for messages
+	id   uint64        // of the connection, unlike all others
 	gone chan struct{} // closed when nothing of the connection is left
 }
 
@@ -49,17 +50,21 @@ func (c *Client) Call(ctx context.Context, r bridge.Request, letGo func()) (*bri
 	return res, nil
 }
 
+// upstreamChars of a server's error message are shown to callers.
+const upstreamChars = 1000
+
 // explain turns what a connection says into what a caller is told. t is the tool
 // that was called, or nil for any other request.
 func (c *Client) explain(err error, t *bridge.Tool) error {
 	if e, ok := errors.AsType[*rpc.Error](err); ok {
-		m := map[string]any{"upstream_code": e.Code, "upstream_message": e.Message}
+		msg := bridge.FirstChars(e.Message, upstreamChars)
+		m := map[string]any{"upstream_code": e.Code, "upstream_message": msg}
 		if raw.KindOf(e.Data) != raw.Invalid && len(e.Data) <= 1<<10 {
 			m["upstream_data"] = e.Data
 		}
 		return &bridge.Error{
 			Kind: bridge.UpstreamError, Op: "mcp.Call", Members: m, Err: err,
-			Msg: fmt.Sprintf("The server %q answered error %d: %s", c.name, e.Code, e.Message),
+			Msg: fmt.Sprintf("The server %q answered error %d: %s", c.name, e.Code, msg),
 		}
 	}
 	f, ok := errors.AsType[*rpc.Failure](err)
@@ -69,11 +74,16 @@ func (c *Client) explain(err error, t *bridge.Tool) error {
 	e := &bridge.Error{Op: "mcp.Call", Err: err, Msg: fmt.Sprintf("The server %q: %s", c.name, f.Msg)}
 	switch f.Reason {
 	case rpc.NotSent:
-		e.Kind, e.Fault, e.Replay = bridge.Unavailable, true, true
+		e.Kind, e.Replay = bridge.Unavailable, true
 	case rpc.SessionExpired:
 		e.Kind, e.Replay = bridge.Unavailable, true
 	case rpc.Lost:
-		e.Kind, e.Fault, e.Replay = bridge.OutcomeUnknown, true, t != nil && repeatable(t)
+		e.Kind, e.Fault, e.Conn = bridge.OutcomeUnknown, true, c.id
+		if t == nil {
+			e.Kind = bridge.Unavailable // a list is read again, whatever became of it
+			break
+		}
+		e.Replay = repeatable(t)
 		e.Msg = fmt.Sprintf("The connection to the server %q was lost before it answered, so it is not known whether the tool ran: %s", c.name, f.Msg)
 	case rpc.Deadline:
 		e.Kind, e.Fault = bridge.DeadlineExceeded, true

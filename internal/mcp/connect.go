@@ -1,9 +1,9 @@
 package mcp
 
 import (
+	"errors"
 	"fmt"
 	"log/slog"
-	"strings"
 	"sync"
 	"time"
 
@@ -23,14 +23,14 @@ func (p *Pool) attemptLocked(s *slot) *attempt {
 
 // connect makes the attempt a on the slot s.
 func (p *Pool) connect(s *slot, a *attempt) {
-	id := s.endpoint.ID()
-	name := strings.TrimPrefix(id.Label, "mcp:")
+	id := p.canonical(s.endpoint.ID())
+	name := nameOf(id)
 	start := time.Now()
 	conn, err := p.dial(s)
 	var client *Client
 	switch {
 	case err == nil:
-		client = &Client{conn: conn, name: name, gone: make(chan struct{})}
+		client = &Client{conn: conn, name: name, id: p.ids.Add(1), gone: make(chan struct{})}
 		p.opts.Circuit.Connected(id)
 		p.opts.Log.LogAttrs(p.ctx, slog.LevelInfo, "connected", slog.String("server", name), slog.String("endpoint", s.endpoint.String()),
 			slog.String("peer", conn.Peer().Name), slog.String("protocol", conn.Peer().Protocol), slog.Duration("took", time.Since(start)))
@@ -38,8 +38,11 @@ func (p *Pool) connect(s *slot, a *attempt) {
 		a.err = &bridge.Error{Kind: bridge.Unavailable, Op: "mcp.Client", Msg: "The bridge is stopping.", Err: err}
 	default:
 		a.err = (&Client{name: name}).explain(err, nil)
-		if bridge.KindOf(a.err) != bridge.Overloaded { // our own limit says nothing of the server
+		if e, ok := errors.AsType[*bridge.Error](a.err); ok && e.Kind != bridge.Overloaded { // our own limit says nothing of the server
 			p.opts.Circuit.ConnectFailed(id, a.err)
+			if open, ok := errors.AsType[*bridge.Error](p.opts.Circuit.Open(id)); ok {
+				e.RetryAfter = open.RetryAfter
+			}
 		}
 		p.opts.Log.LogAttrs(p.ctx, slog.LevelWarn, "cannot connect", slog.String("server", name), slog.String("endpoint", s.endpoint.String()),
 			slog.Any("err", err), slog.Duration("took", time.Since(start)))
@@ -63,7 +66,7 @@ func (p *Pool) connect(s *slot, a *attempt) {
 // closeIfDetached closes a client that was made for an endpoint which went away meanwhile.
 func (p *Pool) closeIfDetached(s *slot) {
 	p.mu.Lock()
-	attached := p.slots[s.endpoint.ID()] == s
+	attached := p.slots[p.canonicalLocked(s.endpoint.ID())] == s
 	p.mu.Unlock()
 	if !attached {
 		_ = p.drain(s) // what closing has to say is in the log

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"log/slog"
 	"math/rand/v2"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -52,14 +53,26 @@ func newConnector(r *Registry, s ServerConfig) *Connector {
 		registry: r, config: s, keep: s.keeps(),
 		settled: make(chan struct{}), wake: make(chan struct{}, 1),
 		observers: make(map[*Attachment]func()),
-		target: &bridge.Target{
-			Handle: s.Handle, Endpoint: s.Endpoint.ID(), Demand: s.Endpoint.Demand(),
-			Timeout: cmp.Or(s.Timeout, 20*time.Second), MaxTimeout: cmp.Or(s.MaxTimeout, 10*time.Minute),
-			ParseText: s.ParseText, Strict: s.Strict,
-		},
 	}
 	k.entry.Store(s.entry(bridge.Connecting))
 	return k
+}
+
+// setTarget makes the target of the calls, whose accounts are those of the endpoint as it is attached.
+func (k *Connector) setTarget(id bridge.EndpointID) {
+	s := &k.config
+	demand := slices.Clone(s.Endpoint.Demand())
+	for i := range demand {
+		if demand[i].Account.Endpoint.Sum == id.Sum {
+			demand[i].Account.Endpoint = id
+		}
+	}
+	k.target = &bridge.Target{
+		Handle: s.Handle, Endpoint: id, Demand: demand,
+		Timeout: cmp.Or(s.Timeout, 20*time.Second), MaxTimeout: cmp.Or(s.MaxTimeout, 10*time.Minute),
+		ParseText: s.ParseText, Strict: s.Strict,
+	}
+	k.entry.Load().Endpoint = id // nobody else has it yet
 }
 
 // entry returns the entry of a server of which nothing is known yet.

@@ -19,6 +19,8 @@ type fakeServer struct {
 	process bool
 	peer    *rpc.Peer // nil has tools if do is set
 
+	deadOnArrival bool
+
 	connect func(ctx context.Context) error                           // nil succeeds at once
 	do      func(ctx context.Context, r *rpc.Request) (string, error) // nil answers an empty list
 
@@ -43,6 +45,9 @@ func (s *fakeServer) Connect(ctx context.Context, o rpc.Options) (rpc.Conn, erro
 		}
 	}
 	c := &fakeConn{server: s, done: make(chan struct{})}
+	if s.deadOnArrival {
+		c.Close()
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.options = o
@@ -100,6 +105,7 @@ func (anySchema) Compile(t *bridge.Tool) error {
 // noCircuit ignores how connecting went.
 type noCircuit struct{}
 
+func (noCircuit) Open(bridge.EndpointID) error           { return nil }
 func (noCircuit) ConnectFailed(bridge.EndpointID, error) {}
 func (noCircuit) Connected(bridge.EndpointID)            {}
 

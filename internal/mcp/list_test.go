@@ -149,7 +149,7 @@ func TestCallExplains(t *testing.T) {
 		says   string
 	}{
 		{"answered error", &rpc.Error{Code: -32602, Message: "bad city", Data: json.RawMessage(`{"x":1.10}`)}, bridge.Annotations{}, bridge.UpstreamError, false, false, "bad city"},
-		{"not sent", &rpc.Failure{Reason: rpc.NotSent, Msg: "closed"}, bridge.Annotations{}, bridge.Unavailable, true, true, "closed"},
+		{"not sent", &rpc.Failure{Reason: rpc.NotSent, Msg: "closed"}, bridge.Annotations{}, bridge.Unavailable, false, true, "closed"},
 		{"lost", &rpc.Failure{Reason: rpc.Lost, Msg: "exit status 1"}, bridge.Annotations{}, bridge.OutcomeUnknown, true, false, "exit status 1"},
 		{"lost, read only", &rpc.Failure{Reason: rpc.Lost, Msg: "x"}, bridge.Annotations{ReadOnly: &yes}, bridge.OutcomeUnknown, true, true, "x"},
 		{"lost, idempotent", &rpc.Failure{Reason: rpc.Lost, Msg: "x"}, bridge.Annotations{Idempotent: &yes}, bridge.OutcomeUnknown, true, true, "x"},

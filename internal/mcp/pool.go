@@ -6,7 +6,9 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"mcpbridge/internal/bridge"
@@ -15,6 +17,7 @@ import (
 
 // A Circuit learns how connecting went.
 type Circuit interface {
+	Open(e bridge.EndpointID) error
 	ConnectFailed(e bridge.EndpointID, err error)
 	Connected(e bridge.EndpointID)
 }
@@ -34,6 +37,7 @@ type Pool struct {
 	opts  PoolOptions
 	ctx   context.Context // of all attempts; ends with Close
 	stop  context.CancelFunc
+	ids   atomic.Uint64  // the connections made so far
 	turns chan struct{}  // one for each attempt under way that has not been silent for long
 	work  sync.WaitGroup // attempts, and what waits for the end of clients
 
@@ -89,17 +93,38 @@ func NewPool(o PoolOptions) *Pool {
 	}
 }
 
-// attach makes an endpoint known, or one more user of it.
-func (p *Pool) attach(e Endpoint, o rpc.Options, idle time.Duration, l listener) {
+// attach makes an endpoint known, or one more user of it; what the first one
+// said of options and idleness counts for all. It returns the id of the endpoint, whose
+// label is the first one's too.
+func (p *Pool) attach(e Endpoint, o rpc.Options, idle time.Duration, l listener) bridge.EndpointID {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	s := p.slots[e.ID()]
+	id := p.canonicalLocked(e.ID())
+	s := p.slots[id]
 	if s == nil {
 		s = &slot{endpoint: e, options: o, idle: idle, listeners: make(map[listener]int)}
 		s.options.ListChanged = func(string) { p.tell(s, listener.listChanged) }
-		p.slots[e.ID()] = s
+		p.slots[id] = s
 	}
 	s.listeners[l]++
+	return id
+}
+
+// canonicalLocked returns the id under which an endpoint is attached already, if it is: the
+// label is no part of its identity.
+func (p *Pool) canonicalLocked(id bridge.EndpointID) bridge.EndpointID {
+	for have := range p.slots {
+		if have.Sum == id.Sum {
+			return have
+		}
+	}
+	return id
+}
+
+func (p *Pool) canonical(id bridge.EndpointID) bridge.EndpointID {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.canonicalLocked(id)
 }
 
 // detach takes back one attach. When it was the last one, the endpoint is
@@ -152,33 +177,61 @@ func (p *Pool) Client(ctx context.Context, t *bridge.Target) (bridge.Client, fun
 func (p *Pool) take(ctx context.Context, id bridge.EndpointID) (*Client, *slot, error) {
 	p.mu.Lock()
 	s := p.slots[id]
-	if s == nil || p.closed {
+	if s == nil {
 		p.mu.Unlock()
-		return nil, nil, &bridge.Error{Kind: bridge.Unavailable, Op: "mcp.Client", Msg: fmt.Sprintf("The server %s is no longer served here.", id.Label)}
+		return nil, nil, p.goneError(id)
 	}
 	s.users++ // whoever waits for a client holds it from its first moment on
-	for {
-		if s.client != nil && s.client.Connected() {
+	p.mu.Unlock()
+	c, err := p.live(ctx, id, s)
+	if err != nil {
+		p.put(s, false)
+		return nil, nil, err
+	}
+	return c, s, nil
+}
+
+// live returns the slot's client, which it waits for if need be.
+func (p *Pool) live(ctx context.Context, id bridge.EndpointID, s *slot) (*Client, error) {
+	for connected := false; ; connected = true {
+		p.mu.Lock()
+		switch {
+		case p.closed || p.slots[id] != s:
+			p.mu.Unlock()
+			return nil, p.goneError(id)
+		case s.client != nil && s.client.Connected():
 			c := s.client
 			p.mu.Unlock()
-			return c, s, nil
+			return c, nil
+		case connected:
+			// It has died since it was connected. Trying again at once would be a loop.
+			p.mu.Unlock()
+			err := &bridge.Error{
+				Kind: bridge.Unavailable, Op: "mcp.Client", RetryAfter: time.Second, Fault: true,
+				Msg: fmt.Sprintf("The server %q ended right after it was connected.", nameOf(id)),
+			}
+			p.opts.Circuit.ConnectFailed(id, err)
+			return nil, err
 		}
 		a := p.attemptLocked(s)
 		p.mu.Unlock()
-		var err error
 		select {
 		case <-a.done:
-			err = a.err
+			if a.err != nil {
+				return nil, a.err
+			}
 		case <-ctx.Done():
-			err = ctx.Err()
+			return nil, ctx.Err()
 		}
-		if err != nil {
-			p.put(s, false)
-			return nil, nil, err
-		}
-		p.mu.Lock()
 	}
 }
+
+func (p *Pool) goneError(id bridge.EndpointID) error {
+	return &bridge.Error{Kind: bridge.Unavailable, Op: "mcp.Client", Msg: fmt.Sprintf("The server %q is no longer served here.", nameOf(id))}
+}
+
+// nameOf is an endpoint's name for people.
+func nameOf(id bridge.EndpointID) string { return strings.TrimPrefix(id.Label, "mcp:") }
 
 // put gives back what take gave. Only calls keep a client from being idle.
 func (p *Pool) put(s *slot, call bool) {

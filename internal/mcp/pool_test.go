@@ -23,6 +23,10 @@ type circuitLog struct {
 	log []string
 }
 
+func (c *circuitLog) Open(bridge.EndpointID) error {
+	return &bridge.Error{Kind: bridge.Unavailable, RetryAfter: time.Minute}
+}
+
 func (c *circuitLog) ConnectFailed(e bridge.EndpointID, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -146,8 +150,8 @@ func TestPoolTellsTheCircuit(t *testing.T) {
 		t.Error(err)
 	}
 	_, err := p.client(t.Context(), down.ID())
-	if e, ok := errors.AsType[*bridge.Error](err); !ok || e.Kind != bridge.Unavailable || !e.Fault {
-		t.Errorf("err = %v, want server-unavailable that counts", err)
+	if e, ok := errors.AsType[*bridge.Error](err); !ok || e.Kind != bridge.Unavailable || !e.Fault || e.RetryAfter != time.Minute {
+		t.Errorf("err = %v, want server-unavailable that counts, for the rest of the cool-down", err)
 	}
 	want := []string{"mcp:up connected", "mcp:down failed server-unavailable"}
 	if fmt.Sprint(log.log) != fmt.Sprint(want) {
@@ -354,4 +358,34 @@ func TestFailedConnectsLeaveNothing(t *testing.T) {
 	if after := runtime.NumGoroutine(); after > before || p.processes != 0 {
 		t.Errorf("%d goroutines before, %d after; %d processes counted", before, after, p.processes)
 	}
+}
+
+// A server that ends right after it was connected is a failure, not a loop.
+func TestDeadOnArrival(t *testing.T) {
+	s := &fakeServer{name: "s", deadOnArrival: true}
+	p := newTestPool(t, PoolOptions{}, s)
+	if _, err := p.client(t.Context(), s.ID()); bridge.KindOf(err) != bridge.Unavailable {
+		t.Errorf("err = %v, want server-unavailable", err)
+	}
+	if got := s.connects.Load(); got != 1 {
+		t.Errorf("connects = %d, want 1", got)
+	}
+}
+
+// The name of an endpoint is no part of its identity: two handles of one command share its process.
+func TestHandlesShareAnEndpoint(t *testing.T) {
+	one := NewStdio(StdioConfig{Name: "one", Command: Arg{Text: "x"}})
+	two := NewStdio(StdioConfig{Name: "two", Command: Arg{Text: "x"}})
+	p := newTestPool(t, PoolOptions{})
+	r := NewRegistry(RegistryOptions{Pool: p, Compiler: anySchema{}})
+	a := r.Attach(ServerConfig{Handle: "one", Endpoint: one, NoReconnect: true}, func() {})
+	b := r.Attach(ServerConfig{Handle: "two", Endpoint: two, NoReconnect: true}, func() {})
+	if got := p.Stats().Endpoints; len(got) != 1 || fmt.Sprint(got[0].Handles) != "[one two]" {
+		t.Errorf("endpoints = %+v, want one for both handles", got)
+	}
+	if a.target.Endpoint != b.target.Endpoint || a.target.Demand[0].Account != b.target.Demand[0].Account {
+		t.Errorf("targets %+v and %+v have accounts of their own", a.target, b.target)
+	}
+	a.Detach()
+	b.Detach()
 }

@@ -76,14 +76,14 @@ type Attachment struct {
 // Attach returns a reference to the connector of a handle and an endpoint, which
 // is started if there was none; changed is called after each change of its entry and must not block.
 func (r *Registry) Attach(c ServerConfig, changed func()) *Attachment {
-	key := connectorKey{c.Handle, c.Endpoint.ID()}
+	key := connectorKey{c.Handle, r.opts.Pool.canonical(c.Endpoint.ID())}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	k := r.connectors[key]
 	if k == nil {
 		k = newConnector(r, c)
 		r.connectors[key] = k
-		r.opts.Pool.attach(c.Endpoint, c.RPC, c.Idle, k)
+		k.setTarget(r.opts.Pool.attach(c.Endpoint, c.RPC, c.Idle, k))
 		k.start()
 	}
 	k.refs++

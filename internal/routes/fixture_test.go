@@ -94,6 +94,8 @@ func (f *fixture) Snapshot(bridge.Caller) *bridge.Snapshot { return f.snap }
 
 func (f *fixture) Allows(_ bridge.Caller, handle, tool string) bool { return f.allows(handle, tool) }
 
+func (f *fixture) Sees(_ bridge.Caller, handle string) bool { return f.allows(handle, "") }
+
 func (f *fixture) Spend(context.Context, bridge.Caller) (func(), error) {
 	return func() {}, f.fails["budget"]
 }
