@@ -89,10 +89,17 @@ func (x *exchange) identify(r *http.Request) (bridge.Caller, error) {
 	return c, err
 }
 
+// dryRun reads the query of a call. A key that is none of ours is refused: a
+// mistyped dry_run must not run the tool.
 func dryRun(r *http.Request) (bool, error) {
 	q, err := query(r)
 	if err != nil {
 		return false, err
+	}
+	for k := range q {
+		if k != "dry_run" && k != "tool" {
+			return false, &bridge.Error{Kind: bridge.Malformed, Op: "routes.call", Msg: fmt.Sprintf("The query key %.100q is unknown; a call takes dry_run, and tool where the path names none. Arguments go into the body.", k)}
+		}
 	}
 	switch q.Get("dry_run") {
 	case "", "0", "false":

@@ -19,6 +19,8 @@ const (
 
 	loggedName  = 200 // bytes of a name from a caller that a log line shows
 	loggedError = 500 // bytes of an error's text
+
+	writePiece = 256 << 10 // bytes that are written within one deadline
 )
 
 // An exchange is one request and its answer: the response writer that handlers
@@ -82,14 +84,31 @@ func (x *exchange) WriteHeader(status int) {
 	x.ResponseWriter.WriteHeader(status)
 }
 
-// Write counts the bytes.
+// Write counts the bytes. It writes large answers in pieces, each within a
+// deadline of its own: a caller that stops reading would keep the whole of one in memory, and a slow
+// one is not such a caller.
 func (x *exchange) Write(b []byte) (int, error) {
 	if x.status == 0 {
 		x.status = http.StatusOK
 	}
-	n, err := x.ResponseWriter.Write(b)
-	x.out += int64(n)
-	return n, err
+	if len(b) <= writePiece {
+		n, err := x.ResponseWriter.Write(b)
+		x.out += int64(n)
+		return n, err
+	}
+	conn := http.NewResponseController(x.ResponseWriter)
+	defer func() { _ = conn.SetWriteDeadline(time.Time{}) }()
+	written := 0
+	for written < len(b) {
+		_ = conn.SetWriteDeadline(time.Now().Add(x.s.WriteTimeout)) // a recorder in a test has none
+		n, err := x.ResponseWriter.Write(b[written:min(len(b), written+writePiece)])
+		written += n
+		x.out += int64(n)
+		if err != nil {
+			return written, err
+		}
+	}
+	return written, nil
 }
 
 // send writes a whole answer, whose other headers are set.

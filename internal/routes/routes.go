@@ -37,6 +37,7 @@ type Options struct {
 
 	RequestBytes int64         // most bytes in a request's body; zero is 4 MiB
 	BodyTimeout  time.Duration // most time for a request's body to arrive; zero is a minute
+	WriteTimeout time.Duration // most time for a caller to take the next piece of a large answer; zero is 30 s
 	MaxTimeout   time.Duration // most time a caller can ask for by "Prefer: wait"; zero is 10 minutes
 
 	// Ready reports whether to send requests here: the catalogue has been read, or
@@ -68,6 +69,7 @@ func newServer(o Options) *server {
 	o.BasePath = strings.TrimRight(o.BasePath, "/")
 	o.RequestBytes = cmp.Or(o.RequestBytes, 4<<20)
 	o.BodyTimeout = cmp.Or(o.BodyTimeout, time.Minute)
+	o.WriteTimeout = cmp.Or(o.WriteTimeout, 30*time.Second)
 	o.MaxTimeout = cmp.Or(o.MaxTimeout, 10*time.Minute)
 	if o.Ready == nil {
 		o.Ready = func() bool { return true }
