@@ -43,8 +43,8 @@ build: ## build bin/bridge, a static binary
 	CGO_ENABLED=0 go build -trimpath -o bin/bridge ./cmd/bridge
 
 .PHONY: run
-run: ## serve the built-in demo server on 127.0.0.1:8080; needs only Go
-	CGO_ENABLED=0 go run ./cmd/bridge serve --demo
+run: build ## serve the built-in demo server on 127.0.0.1:8080; needs only Go
+	@bin/bridge serve --demo
 
 # The race detector needs cgo, and so a C compiler.
 .PHONY: test
