@@ -68,6 +68,9 @@ func ParseResult(b []byte) (*Result, error) {
 // structured content if there is any, else {"content": [blocks as sent]}.
 func (r *Result) Data() [][]byte { return r.data }
 
+// SetData makes b, which must be valid JSON, the result's data: a [Keeper] does when it finds out what the result is.
+func (r *Result) SetData(b []byte) { r.data = [][]byte{b} }
+
 // Size returns the length of the data in bytes.
 func (r *Result) Size() int {
 	n := 0

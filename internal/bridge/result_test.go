@@ -43,6 +43,17 @@ func TestData(t *testing.T) {
 	}
 }
 
+func TestSetData(t *testing.T) {
+	r, err := ParseResult([]byte(`{"content":[{"type":"text","text":"{\"a\":1}"}]}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.SetData([]byte(`{"a":1}`))
+	if got := string(bytes.Join(r.Data(), nil)); got != `{"a":1}` || r.Size() != 7 {
+		t.Errorf("data = %s (size %d)", got, r.Size())
+	}
+}
+
 func TestBlocks(t *testing.T) {
 	r, err := ParseResult([]byte(`{"content":[
 		{"type":"text","text":"a\nb"},

@@ -1,0 +1,160 @@
+package artifacts
+
+import (
+	"bytes"
+	"encoding/binary"
+	"math/bits"
+
+	"mcpbridge/internal/raw"
+)
+
+// A character of a JSON string is a code point: an escape is one, and so are two
+// escapes that are a surrogate pair. A byte that continues no character belongs to the one before it,
+// so that cutting between characters loses no byte of text that is not valid UTF-8.
+
+// countChars returns the number of characters in s, the inside of a string cut
+// between characters. first says that s is the string's beginning.
+func countChars(s []byte, first bool) int {
+	if len(s) == 0 {
+		return 0
+	}
+	n := 0
+	if first && continues(s[0]) {
+		n++
+	}
+	for len(s) > 0 {
+		i := bytes.IndexByte(s, '\\')
+		if i < 0 {
+			return n + starts(s)
+		}
+		n += starts(s[:i]) + 1
+		s = s[escapeEnd(s, i):]
+	}
+	return n
+}
+
+func continues(c byte) bool { return c&0xC0 == 0x80 }
+
+// starts returns the number of bytes in s that begin a character.
+func starts(s []byte) int {
+	const lows = 0x0101010101010101
+	n := len(s)
+	for len(s) >= 8 {
+		w := binary.LittleEndian.Uint64(s)
+		n -= bits.OnesCount64((w >> 7) & ^(w >> 6) & lows)
+		s = s[8:]
+	}
+	for _, c := range s {
+		if continues(c) {
+			n--
+		}
+	}
+	return n
+}
+
+// escapeEnd returns the index behind the escape at i, and behind both escapes of a surrogate pair.
+func escapeEnd(s []byte, i int) int {
+	if i+1 >= len(s) || s[i+1] != 'u' {
+		return min(i+2, len(s))
+	}
+	if surrogate(s, i, 'd', '8') && i+12 <= len(s) && s[i+6] == '\\' && s[i+7] == 'u' && surrogate(s, i+6, 'd', 'c') {
+		return i + 12
+	}
+	return min(i+6, len(s))
+}
+
+// surrogate reports whether the \u escape at i is of the half that begins with the digits d and lo to lo+3.
+func surrogate(s []byte, i int, d, lo byte) bool {
+	if i+6 > len(s) || s[i+2]|0x20 != d {
+		return false
+	}
+	c := s[i+3]
+	if lo == '8' {
+		return c >= '8' && c <= '9' || c|0x20 == 'a' || c|0x20 == 'b'
+	}
+	return c|0x20 >= 'c' && c|0x20 <= 'f'
+}
+
+// charsEnd returns the end of the last character that begins within n bytes behind at,
+// which is a boundary between characters itself. It is at least one character away.
+func charsEnd(s []byte, at, n int) int {
+	if at+n >= len(s) {
+		return len(s)
+	}
+	end := at + n
+	for at < end {
+		i := bytes.IndexByte(s[at:end], '\\')
+		if i < 0 {
+			at = end
+			break
+		}
+		at = escapeEnd(s, at+i)
+	}
+	for at < len(s) && continues(s[at]) {
+		at++
+	}
+	return at
+}
+
+// skipChars returns the boundary n characters behind at in s, and how many of
+// them there were not.
+func skipChars(s []byte, at, n int, first bool) (end, missing int) {
+	if n > 0 && first && at < len(s) && continues(s[at]) {
+		n--
+		for at < len(s) && continues(s[at]) {
+			at++
+		}
+	}
+	for ; n > 0 && at < len(s); n-- {
+		if s[at] == '\\' {
+			at = escapeEnd(s, at)
+		} else {
+			at++
+		}
+		for at < len(s) && continues(s[at]) {
+			at++
+		}
+	}
+	return at, n
+}
+
+// unquoteInner returns the text of the inside of a string, or of a part of it that is cut between characters.
+func unquoteInner(s []byte) string {
+	q := make([]byte, 0, len(s)+2)
+	q = append(append(append(q, '"'), s...), '"')
+	return raw.Unquote(q)
+}
+
+// keyEnd returns the index behind the key at i.
+func keyEnd(b []byte, i int) int { return stringEnd(b, i) }
+
+// keyIs reports whether the key whose quote is at i is name.
+func keyIs(b []byte, i int, name string) bool {
+	k := b[i:keyEnd(b, i)]
+	if bytes.IndexByte(k, '\\') < 0 {
+		return len(k) == len(name)+2 && string(k[1:len(k)-1]) == name
+	}
+	return raw.Unquote(k) == name
+}
+
+// keyHash returns the hash of the key whose quote is at i.
+func keyHash(b []byte, i int) uint32 {
+	k := b[i:keyEnd(b, i)]
+	if bytes.IndexByte(k, '\\') < 0 {
+		return hashName(k[1 : len(k)-1])
+	}
+	return hashName([]byte(raw.Unquote(k)))
+}
+
+// hashName is FNV-1a with a final mix, since lookups rely on hashes being spread evenly.
+func hashName(name []byte) uint32 {
+	h := uint32(2166136261)
+	for _, c := range name {
+		h = (h ^ uint32(c)) * 16777619
+	}
+	h ^= h >> 16
+	h *= 0x85ebca6b
+	h ^= h >> 13
+	h *= 0xc2b2ae35
+	return h ^ h>>16
+}
