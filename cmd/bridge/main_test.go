@@ -15,6 +15,10 @@ import (
 func TestMain(m *testing.M) {
 	stdio.Main()
 	mcptest.Main()
+	// The race detector makes every process wait a second at its end, for reports that nobody reads.
+	if err := os.Setenv("GORACE", "atexit_sleep_ms=0"); err != nil {
+		panic(err)
+	}
 	testscript.Main(m, map[string]func(){"bridge": main})
 }
 
