@@ -37,7 +37,7 @@ var responseHeaders = []struct{ name, description string }{
 	{"Server-Timing", "Where the call's time went, by step."},
 }
 
-// schemas are the components that every document has.
+// fixedSchemas are the components that every document has.
 const fixedSchemas = `
 "Content": {
 	"description": "What a tool without structured output returned: its content blocks, as sent.",
@@ -105,7 +105,7 @@ const fixedSchemas = `
 	"required": ["type", "title", "status", "code"]
 }`
 
-// schemasOf, headersOf, responsesOf and answersOf are rendered once.
+// What every document, or every operation, has in common is rendered once.
 var (
 	commonSchemas   = compact("{" + fixedSchemas + "}")
 	commonHeaders   = headerComponents()

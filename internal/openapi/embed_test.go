@@ -130,7 +130,8 @@ func TestEmbed(t *testing.T) {
 			schema: `{"$ref":"#/$defs/Z","minLength":5,"description":"d"}`, want: `{"type":"string","description":"d"}`,
 		},
 	}
-	for _, test := range tests {
+	all := server("h")
+	for i, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
 			var head string
 			if test.draft != "" {
@@ -139,7 +140,7 @@ func TestEmbed(t *testing.T) {
 			if test.defs != "" {
 				head += `"$defs":` + test.defs + `,`
 			}
-			tl := tool(t, "h", "t", `{`+head+`"type":"object","properties":{"p":`+test.schema+`}}`)
+			tl := tool(t, "h", fmt.Sprint("t", i), `{`+head+`"type":"object","properties":{"p":`+test.schema+`}}`)
 			want := test.want
 			if want == "" {
 				want = test.schema
@@ -148,9 +149,10 @@ func TestEmbed(t *testing.T) {
 			if diff := cmp.Diff(want, string(published(tl).input)); diff != "" {
 				t.Errorf("published (-want +got):\n%s", diff)
 			}
-			checkDocument(t, New(Options{}).Whole(view(server("h", tl))))
+			all.Tools = append(all.Tools, tl)
 		})
 	}
+	checkDocument(t, New(Options{}).Whole(view(all)))
 }
 
 func TestEmbedReferences(t *testing.T) {
@@ -270,10 +272,10 @@ func TestReferencesThatWouldExplodeStay(t *testing.T) {
 func TestLongChainStaysShallow(t *testing.T) {
 	var b strings.Builder
 	b.WriteString(`{"type":"object","properties":{"p":{"$ref":"#/$defs/D0"}},"$defs":{`)
-	for i := range 1000 {
+	for i := range 450 {
 		fmt.Fprintf(&b, `"D%d":{"items":{"$ref":"#/$defs/D%d"}},`, i, i+1)
 	}
-	b.WriteString(`"D1000":{}}}`)
+	b.WriteString(`"D450":{}}}`)
 	tl := tool(t, "h", "t", b.String())
 	checkDocument(t, New(Options{}).Whole(view(server("h", tl))))
 }
@@ -282,7 +284,7 @@ func TestNestedTargetsDoNotMultiply(t *testing.T) {
 	// Every level is referred to, so that each could become a component with all below it.
 	var refs, open, closing strings.Builder
 	path := "#"
-	for i := range 150 {
+	for i := range 50 {
 		path += "/properties/d"
 		fmt.Fprintf(&refs, `,"r%d":{"$ref":"%s"}`, i, path)
 		open.WriteString(`{"type":"object","properties":{"d":`)

@@ -2,7 +2,6 @@ package openapi
 
 import (
 	"bytes"
-	"regexp"
 	"strings"
 	"unicode"
 
@@ -123,15 +122,32 @@ func (y *yamlWriter) text(indent int) {
 	}
 }
 
-var (
-	plainText = regexp.MustCompile(`^[A-Za-z_/$][A-Za-z0-9_./-]*( [A-Za-z0-9_(][A-Za-z0-9_./()-]*)*$`)
-	// reserved are the words that readers of YAML 1.1 or 1.2 take for something else.
-	reserved = regexp.MustCompile(`(?i)^(y|n|yes|no|on|off|true|false|null)$`)
-)
-
-// isPlain reports whether s is a string also without quotes.
+// isPlain reports whether s is a string also without quotes: words that no reader of
+// YAML 1.1 or 1.2 takes for something else.
 func isPlain(s string) bool {
-	return len(s) < 200 && plainText.MatchString(s) && !reserved.MatchString(s)
+	if s == "" || len(s) > 200 || s[len(s)-1] == ' ' {
+		return false
+	}
+	for i := range len(s) {
+		switch c := s[i]; {
+		case c >= 'a' && c <= 'z', c >= 'A' && c <= 'Z', c == '_', c == '/':
+		case c == '$' && i == 0:
+		case i == 0:
+			return false
+		case c >= '0' && c <= '9', c == '(':
+		case c == ' ', c == '.', c == '-', c == ')':
+			if s[i-1] == ' ' {
+				return false
+			}
+		default:
+			return false
+		}
+	}
+	switch strings.ToLower(s) {
+	case "y", "n", "yes", "no", "on", "off", "true", "false", "null":
+		return false
+	}
+	return true
 }
 
 // isBlock reports whether s can be written line by line as it is.
