@@ -107,4 +107,3 @@ func kindOf(err error) bridge.Kind {
 	}
 	return bridge.KindOf(err)
 }
-
