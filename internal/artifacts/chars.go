@@ -125,12 +125,12 @@ func unquoteInner(s []byte) string {
 	return raw.Unquote(q)
 }
 
-// keyEnd returns the index behind the key at i.
-func keyEnd(b []byte, i int) int { return stringEnd(b, i) }
-
-// keyIs reports whether the key whose quote is at i is name.
+// keyIs reports whether the key whose quote is at i is name. Where nothing could be read there is no key.
 func keyIs(b []byte, i int, name string) bool {
-	k := b[i:keyEnd(b, i)]
+	if i >= len(b) {
+		return false
+	}
+	k := b[i:stringEnd(b, i)]
 	if bytes.IndexByte(k, '\\') < 0 {
 		return len(k) == len(name)+2 && string(k[1:len(k)-1]) == name
 	}
@@ -139,7 +139,7 @@ func keyIs(b []byte, i int, name string) bool {
 
 // keyHash returns the hash of the key whose quote is at i.
 func keyHash(b []byte, i int) uint32 {
-	k := b[i:keyEnd(b, i)]
+	k := b[i:stringEnd(b, i)]
 	if bytes.IndexByte(k, '\\') < 0 {
 		return hashName(k[1 : len(k)-1])
 	}

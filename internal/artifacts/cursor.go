@@ -296,6 +296,9 @@ func (c *cursor) count(v span) int {
 
 // member returns the value of the object's member called name. Of equal keys the last one counts.
 func (c *cursor) member(v span, name string) (span, bool) {
+	if c.byte(v.from) != '{' {
+		return span{}, false
+	}
 	if v.to-v.from >= bigBytes {
 		if j, ok := c.x.jumpOf(v.from); ok {
 			for _, at := range c.x.keysOf(j, hashName([]byte(name))) {

@@ -116,7 +116,17 @@ func (a *Artifact) keys(v *Value) ([]string, int) {
 		if len(keys) == shownKeys {
 			break
 		}
-		keys = append(keys, raw.Unquote(a.c.need(m.key.from, min(m.key.to-m.key.from, 1<<10))))
+		keys = append(keys, a.shortKey(m.key))
 	}
 	return keys, a.c.count(v.span)
+}
+
+// shortKey returns the text of a key, of a very long one the beginning.
+func (a *Artifact) shortKey(key span) string {
+	const most = 1 << 10
+	k := a.c.need(key.from+1, key.to-key.from-2)
+	if len(k) <= most {
+		return unquoteInner(k)
+	}
+	return unquoteInner(k[:charsEnd(k, 0, most)]) + "…"
 }
