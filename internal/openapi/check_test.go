@@ -443,3 +443,43 @@ func TestCheckIsSafeForManyCallers(t *testing.T) {
 	}
 	wg.Wait()
 }
+
+// A fault in the library costs the check, not the call.
+func TestPanicsInTheValidator(t *testing.T) {
+	s, log := logTo(t)
+	c := &checker{nodes: 1, log: s.log, label: "h/t"} // without a schema
+	if out, err := c.Check([]byte(`{}`)); err != nil || string(out) != `{}` {
+		t.Errorf("Check = %s, %v", out, err)
+	}
+	if out := log.String(); !strings.Contains(out, "given up") || !strings.Contains(out, "h/t") {
+		t.Errorf("the log says %q", out)
+	}
+	root, err := parse([]byte(`{"type":"object"}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := compile(newSource(root, 3), nil, s.log); err == nil || !strings.Contains(err.Error(), "panicked") { // there is no draft 3
+		t.Errorf("compile = %v", err)
+	}
+}
+
+func TestMeterStops(t *testing.T) {
+	stopped := func(m *meter) (why any) {
+		defer func() { why = recover() }()
+		m.Validate(nil, nil)
+		return nil
+	}
+	m := &meter{}
+	m.reset()
+	if why := stopped(m); why != nil {
+		t.Errorf("the first step: %v", why)
+	}
+	m.steps = maxSteps
+	if why := stopped(m); why != any(errSteps) {
+		t.Errorf("too many steps: %v", why)
+	}
+	m.steps, m.deadline = 1023, time.Now().Add(-time.Second)
+	if why := stopped(m); why != any(errTime) {
+		t.Errorf("too late: %v", why)
+	}
+}
