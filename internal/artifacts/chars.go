@@ -12,45 +12,59 @@ import (
 // escapes that are a surrogate pair. A byte that continues no character belongs to the one before it,
 // so that cutting between characters loses no byte of text that is not valid UTF-8.
 
-// countChars returns the number of characters in s, the inside of a string cut
-// between characters. first says that s is the string's beginning.
-func countChars(s []byte, first bool) int {
-	if len(s) == 0 {
-		return 0
+// Eight bytes are looked at in one step: each constant repeats a byte in all of a word.
+const (
+	ones   = 0x0101010101010101
+	highs  = 0x80 * ones
+	slants = '\\' * ones
+)
+
+// chars goes from the boundary at in s, the inside of a string, to the first one that is at least n bytes behind it, or to
+// the end, and counts the characters on the way. Bytes at the very beginning that continue nothing are one.
+func chars(s []byte, at, n int) (end, count int) {
+	end = min(at+n, len(s))
+	if at == 0 && end > 0 && continues(s[0]) {
+		count++
 	}
-	n := 0
-	if first && continues(s[0]) {
-		n++
-	}
-	for len(s) > 0 {
-		i := bytes.IndexByte(s, '\\')
-		if i < 0 {
-			return n + starts(s)
+	for at+8 <= end {
+		w := binary.LittleEndian.Uint64(s[at:])
+		x := w ^ slants
+		hit := (x - ones) &^ x & highs
+		// The high bit of each byte that continues a character.
+		inner := w & ^(w << 1) & highs
+		if hit == 0 {
+			count += 8 - bits.OnesCount64(inner)
+			at += 8
+			continue
 		}
-		n += starts(s[:i]) + 1
-		s = s[escapeEnd(s, i):]
+		k := bits.TrailingZeros64(hit) / 8
+		count += k + 1 - bits.OnesCount64(inner&(1<<(8*k)-1))
+		at = escapeEnd(s, at+k)
 	}
+	for at < end {
+		switch {
+		case s[at] == '\\':
+			count++
+			at = escapeEnd(s, at)
+			continue
+		case !continues(s[at]):
+			count++
+		}
+		at++
+	}
+	for at < len(s) && continues(s[at]) {
+		at++
+	}
+	return at, count
+}
+
+// countChars returns the number of characters in s, the inside of a string.
+func countChars(s []byte) int {
+	_, n := chars(s, 0, len(s))
 	return n
 }
 
 func continues(c byte) bool { return c&0xC0 == 0x80 }
-
-// starts returns the number of bytes in s that begin a character.
-func starts(s []byte) int {
-	const lows = 0x0101010101010101
-	n := len(s)
-	for len(s) >= 8 {
-		w := binary.LittleEndian.Uint64(s)
-		n -= bits.OnesCount64((w >> 7) & ^(w >> 6) & lows)
-		s = s[8:]
-	}
-	for _, c := range s {
-		if continues(c) {
-			n--
-		}
-	}
-	return n
-}
 
 // escapeEnd returns the index behind the escape at i, and behind both escapes of a surrogate pair.
 func escapeEnd(s []byte, i int) int {
@@ -75,25 +89,10 @@ func surrogate(s []byte, i int, d, lo byte) bool {
 	return c|0x20 >= 'c' && c|0x20 <= 'f'
 }
 
-// charsEnd returns the end of the last character that begins within n bytes behind at,
-// which is a boundary between characters itself. It is at least one character away.
+// charsEnd returns the first boundary between characters that is at least n bytes behind at, which is one itself.
 func charsEnd(s []byte, at, n int) int {
-	if at+n >= len(s) {
-		return len(s)
-	}
-	end := at + n
-	for at < end {
-		i := bytes.IndexByte(s[at:end], '\\')
-		if i < 0 {
-			at = end
-			break
-		}
-		at = escapeEnd(s, at+i)
-	}
-	for at < len(s) && continues(s[at]) {
-		at++
-	}
-	return at
+	end, _ := chars(s, at, n)
+	return end
 }
 
 // skipChars returns the boundary n characters behind at in s, and how many of

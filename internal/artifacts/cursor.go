@@ -283,7 +283,7 @@ func (c *cursor) count(v span) int {
 	}
 	switch c.byte(v.from) {
 	case '"':
-		return countChars(c.need(v.from+1, v.to-v.from-2), true)
+		return countChars(c.need(v.from+1, v.to-v.from-2))
 	case '{', '[':
 		n := 0
 		for range c.children(v, 0) {

@@ -112,7 +112,7 @@ func (v *Value) Slice(offset, limit int) (*Slice, error) {
 	case limit == 0:
 		s.span = span{}
 	case v.Kind == raw.String:
-		s.span = v.a.chars(v.span, offset, limit)
+		s.span = v.a.middle(v.span, offset, limit)
 	default:
 		s.span = v.a.parts(v.span, offset, limit)
 	}
@@ -141,8 +141,8 @@ func (a *Artifact) parts(v span, offset, limit int) span {
 	return s
 }
 
-// chars returns where the characters from offset on lie in the string at v.
-func (a *Artifact) chars(v span, offset, limit int) span {
+// middle returns where the characters from offset on lie in the string at v.
+func (a *Artifact) middle(v span, offset, limit int) span {
 	from := a.char(v, offset)
 	to := a.char(v, offset+limit)
 	return span{from, to}

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"slices"
+	"sync"
 )
 
 // The walker notes every value of at least bigBytes, so that a reader can step
@@ -72,12 +73,27 @@ type frame struct {
 // is not a part of the result, two. Objects of the data whose compact form is longer than promote
 // bytes become nested artifacts, except its root and content blocks.
 func walk(b []byte, l layout, promote int) []byte {
-	w := &walker{b: b, l: l, promote: promote, frames: make([]frame, 0, 16)}
+	w := walkers.Get().(*walker)
+	defer w.release()
+	w.b, w.l, w.promote = b, l, promote
 	w.nested = append(w.nested, nest{l.from, l.to, -1})
 	for i := 0; i < len(b); {
 		i = w.value(i)
 	}
 	return w.index()
+}
+
+// walkers are kept for their room: most results are small, and many.
+var walkers = sync.Pool{New: func() any { return &walker{frames: make([]frame, 0, 16)} }}
+
+func (w *walker) release() {
+	const most = 1 << 12 // entries of a table that are worth keeping
+	if cap(w.keys) > most || cap(w.marks) > most || cap(w.jumps) > most || cap(w.nested) > most || cap(w.frames) > most {
+		return
+	}
+	clear(w.jumps) // they hold on to tables of their own
+	*w = walker{frames: w.frames[:0], jumps: w.jumps[:0], nested: w.nested[:0], marks: w.marks[:0], keys: w.keys[:0]}
+	walkers.Put(w)
 }
 
 // value goes over the value at i, and the space before it, and returns the index behind it.
@@ -155,15 +171,14 @@ func stringEnd(b []byte, i int) int {
 
 // scalarEnd returns the index behind the number or literal at i.
 func scalarEnd(b []byte, i int) int {
-	for i < len(b) {
-		switch b[i] {
-		case ',', ']', '}', ' ', '\n', '\r', '\t':
-			return i
-		}
+	for i < len(b) && !ends[b[i]] {
 		i++
 	}
 	return i
 }
+
+// ends are the bytes that a number or a literal ends before.
+var ends = [256]bool{',': true, ']': true, '}': true, ' ': true, '\n': true, '\r': true, '\t': true}
 
 // key notes the key of a member of the innermost object.
 func (w *walker) key(at int) {
@@ -251,14 +266,12 @@ func (w *walker) settle(f frame, end int) {
 func (w *walker) text(from, end int) {
 	j := jump{from: from, to: end}
 	inner := w.b[from+1 : end-1]
-	last := 0
 	for at := 0; at < len(inner); {
-		next := charsEnd(inner, at, bigBytes)
-		if at-last >= bigBytes {
+		if at > 0 {
 			j.marks = append(j.marks, mark{uint32(j.count), uint32(from + 1 + at)})
-			last = at
 		}
-		j.count += countChars(inner[at:next], at == 0)
+		next, n := chars(inner, at, bigBytes)
+		j.count += n
 		at = next
 	}
 	w.jumps = append(w.jumps, j)
