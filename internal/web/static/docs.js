@@ -11,7 +11,7 @@
   dark.addEventListener('change', follow);
   follow();
 
-  SwaggerUIBundle({
+  const ui = SwaggerUIBundle({
     domNode: root,
     url: new URL(root.dataset.document, document.baseURI).href,
     plugins: [exactAnswers],
@@ -24,11 +24,21 @@
     displayRequestDuration: true,
     // With thousands of tools, what is closed is not rendered.
     docExpansion: 'none',
+    onComplete: openFew,
     defaultModelsExpandDepth: 0,
     // Keys stay in this page's memory. On a loopback address the browser's
     // storage outlives the bridge and is shared with whatever listens there next.
     persistAuthorization: false,
   });
+
+  // openFew opens the lists of operations where they fit on a few screens.
+  function openFew() {
+    const tags = ui.specSelectors.taggedOperations();
+    if (tags.reduce((n, tag) => n + tag.get('operations').size, 0) > 60) {
+      return;
+    }
+    tags.forEach((_, name) => { ui.layoutActions.show(['operations-tag', name], true); });
+  }
 
   // A plugin that shows JSON answers as they came but for their white space.
   // Swagger UI itself parses and prints them, which changes long numbers: an
