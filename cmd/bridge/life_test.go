@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -177,5 +178,48 @@ func TestCallerHangsUp(t *testing.T) {
 			_, _, gates := p.status()
 			return gates["mcp:stdio slots"].InUse == 0 && gates["mcp:http slots"].InUse == 0
 		})
+	}
+}
+
+// A server that is killed under load is started again, and nobody notices: what may run twice is
+// called again, one broken connection is one failure, and the circuit stays closed.
+func TestKilledUnderLoad(t *testing.T) {
+	p := start(t, map[string]server{"ok": with(mode(t, "ok"), "maxConcurrent", 20)}, map[string]any{"queue": map[string]any{"maxWaitingPerCaller": 200}})
+	p.ready()
+	var failures, calls atomic.Int32
+	var first sync.Once
+	stop := make(chan struct{})
+	var wg sync.WaitGroup
+	for range 60 {
+		wg.Go(func() {
+			for {
+				select {
+				case <-stop:
+					return
+				default:
+				}
+				res := p.do("POST", "/tools/ok/echo", `{"message":"x"}`)
+				calls.Add(1)
+				if res.StatusCode != http.StatusOK {
+					failures.Add(1)
+					first.Do(func() { t.Logf("the first failure: %d %s", res.StatusCode, res.body) })
+				}
+			}
+		})
+	}
+	for range 4 {
+		time.Sleep(300 * time.Millisecond)
+		if err := syscall.Kill(p.pid("ok"), syscall.SIGKILL); err != nil {
+			t.Error(err)
+		}
+	}
+	time.Sleep(300 * time.Millisecond)
+	close(stop)
+	wg.Wait()
+	if n := failures.Load(); n > 0 {
+		t.Errorf("%d of %d calls failed", n, calls.Load())
+	}
+	if _, endpoints, _ := p.status(); endpoints["mcp:ok"].Circuit.State != "closed" {
+		t.Errorf("circuit = %+v", endpoints["mcp:ok"].Circuit)
 	}
 }
