@@ -1,0 +1,131 @@
+#!/usr/bin/env bash
+# Runs real consumers of the bridge's OpenAPI documents against a live bridge:
+# run.sh [consumer...], all of them by default. It builds the bridge, starts it
+# with real MCP servers on a free port, fetches its documents to out/docs, and
+# gives every consumer three variables:
+#   BRIDGE  the address of the bridge, like http://127.0.0.1:1234
+#   DOCS    the folder of the documents: all.json and one per handle, and in
+#           3.0/ the same as OpenAPI 3.0
+#   FILES   the folder that the server "files" may read and write
+# What a consumer prints goes to out/log/<consumer>, and is shown if it fails.
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")"
+
+readonly here=$PWD
+readonly servers=$here/../testdata/npm/node_modules/.bin
+readonly handles=(demo everything files memory)
+# The renderings to fetch; 3.0 also switches on the consumers that need it.
+readonly versions=(3.1)
+
+consumers=("$@")
+if ((${#consumers[@]} == 0)); then
+	consumers=(validate)
+fi
+
+die() {
+	printf 'clients: %s\n' "$*" >&2
+	exit 1
+}
+
+# Everything is written anew, so that no consumer passes on what an earlier run left.
+readonly out=$here/out
+rm -rf "$out"
+mkdir -p "$out"/{log,docs,files,memory}
+printf 'first\nsecond\n' >"$out/files/hello.txt"
+export DOCS=$out/docs FILES=$out/files
+
+bridge_pid=
+stop() {
+	if [[ -n $bridge_pid ]] && kill -INT "$bridge_pid" 2>/dev/null; then
+		wait "$bridge_pid" || true
+	fi
+}
+trap stop EXIT
+trap 'exit 130' INT TERM
+
+start() {
+	if [[ -n ${BRIDGE_BINARY-} ]]; then
+		cp "$BRIDGE_BINARY" "$out/bridge"
+	else
+		(cd .. && CGO_ENABLED=0 go build -trimpath -o "$out/bridge" ./cmd/bridge)
+	fi
+	cat >"$out/bridge.json" <<-JSON
+		{
+		  "mcpServers": {
+		    "demo": {"command": "$out/bridge", "args": ["demo"]},
+		    "everything": {"command": "$servers/mcp-server-everything"},
+		    "files": {"command": "$servers/mcp-server-filesystem", "args": ["$FILES"]},
+		    "memory": {"command": "$servers/mcp-server-memory", "env": {"MEMORY_FILE_PATH": "$out/memory/graph.json"}}
+		  },
+		  "bridge": {"listen": "127.0.0.1:0"}
+		}
+	JSON
+	"$out/bridge" serve --config "$out/bridge.json" >"$out/log/bridge" 2>&1 &
+	bridge_pid=$!
+
+	local deadline=$((SECONDS + 60)) address=
+	until [[ -n $address ]]; do
+		kill -0 "$bridge_pid" 2>/dev/null || { cat "$out/log/bridge" >&2; die "the bridge ended"; }
+		((SECONDS < deadline)) || die "the bridge does not say where it listens"
+		sleep 0.1
+		address=$(sed -nE 's/.*"msg":"serving","addr":"([^"]+)".*/\1/p' "$out/log/bridge")
+	done
+	export BRIDGE=http://$address
+	until curl -sf -o /dev/null "$BRIDGE/readyz"; do
+		((SECONDS < deadline)) || { cat "$out/log/bridge" >&2; die "the bridge is not ready"; }
+		sleep 0.1
+	done
+}
+
+# fetch takes one document, and refuses one that lacks what it is there for.
+fetch() {
+	curl -sS --fail-with-body -o "$2" "$BRIDGE$1" || die "$1: $(<"$2")"
+	grep -q '"operationId"' "$2" || die "$1 has no operation"
+}
+
+documents() {
+	local version suffix folder handle
+	for version in "${versions[@]}"; do
+		case $version in
+		3.1) suffix='' folder=$DOCS ;;
+		*) suffix=-$version folder=$DOCS/$version ;;
+		esac
+		mkdir -p "$folder"
+		fetch "/openapi$suffix.json" "$folder/all.json"
+		for handle in "${handles[@]}"; do
+			fetch "/tools/$handle/openapi$suffix.json" "$folder/$handle.json"
+		done
+	done
+}
+
+# The consumers. Each runs in a process of its own, in its folder.
+
+validate() {
+	cd npm
+	node validate.mjs
+}
+
+[[ -x $servers/mcp-server-everything ]] || die 'the MCP servers are not installed: make deps'
+start
+documents
+
+passed=0 failed=0
+for consumer in "${consumers[@]}"; do
+	[[ $(type -t "$consumer") == function ]] || die "no consumer $consumer"
+	began=$SECONDS
+	# Not in a condition, where bash would ignore set -e inside.
+	set +e
+	(set -e; "$consumer") >"$out/log/$consumer" 2>&1 </dev/null
+	status=$?
+	set -e
+	if ((status == 0)); then
+		printf 'ok   %-12s %3ds\n' "$consumer" $((SECONDS - began))
+		passed=$((passed + 1))
+	else
+		printf 'FAIL %-12s %3ds\n' "$consumer" $((SECONDS - began))
+		sed 's/^/     /' "$out/log/$consumer"
+		failed=$((failed + 1))
+	fi
+done
+printf 'clients: %d passed, %d failed\n' "$passed" "$failed"
+((failed == 0))
