@@ -12,6 +12,14 @@ const (
 	farBytes  = 512 << 10 // what it reads at most when it goes on and on
 )
 
+const keptWindows = 8
+
+// A window is a piece of the bytes and where it begins.
+type window struct {
+	buf []byte
+	at  int
+}
+
 // A span is a range of an artifact's bytes.
 type span struct{ from, to int }
 
@@ -25,8 +33,10 @@ type cursor struct {
 
 	mem   bool // all bytes are at hand
 	buf   []byte
-	at    int // where buf begins
-	ahead int // how much to read next
+	at    int                 // where buf begins
+	ahead int                 // how much to read next
+	kept  [keptWindows]window // what was read before, since the ends of values lie far from their beginnings
+	turn  int                 // the one to go next
 
 	next, nextFrom int // the first jump at or behind asked, and where it begins
 	asked          int
@@ -48,6 +58,9 @@ func (c *cursor) load(i int) []byte {
 	if c.mem || c.err != nil || i >= c.size {
 		return nil
 	}
+	if c.recall(i) {
+		return c.buf[i-c.at:]
+	}
 	if i == c.at+len(c.buf) && i > 0 {
 		c.ahead = min(2*c.ahead, farBytes)
 	} else {
@@ -57,7 +70,7 @@ func (c *cursor) load(i int) []byte {
 	return c.buf
 }
 
-// need returns the n bytes from i on, or fewer at the end. They are valid until the cursor reads on.
+// need returns the n bytes from i on, or fewer at the end.
 func (c *cursor) need(i, n int) []byte {
 	n = max(0, min(n, c.size-i))
 	if b := c.load(i); len(b) >= n {
@@ -70,6 +83,17 @@ func (c *cursor) need(i, n int) []byte {
 	return c.buf[:min(n, len(c.buf))]
 }
 
+// recall makes the window that holds i the current one, if there is one.
+func (c *cursor) recall(i int) bool {
+	for n := range c.kept {
+		if w := &c.kept[n]; i >= w.at && i < w.at+len(w.buf) {
+			c.buf, c.at = w.buf, w.at
+			return true
+		}
+	}
+	return false
+}
+
 func (c *cursor) fetch(from, to int) {
 	b, err := c.src.read(body, from, min(to, c.size))
 	if err != nil {
@@ -77,6 +101,10 @@ func (c *cursor) fetch(from, to int) {
 		b = nil
 	}
 	c.buf, c.at = b, from
+	if len(b) <= 2*nearBytes {
+		c.kept[c.turn] = window{b, from}
+		c.turn = (c.turn + 1) % keptWindows
+	}
 }
 
 // byte returns the byte at i, or 0 at the end.

@@ -2,8 +2,7 @@ package artifacts
 
 import (
 	"bytes"
-	"fmt"
-	"strings"
+	"strconv"
 	"testing"
 
 	"mcpbridge/internal/bridge"
@@ -93,12 +92,17 @@ func summary(t testing.TB, a *Artifact, pointer string) string {
 
 // words returns a text of n characters.
 func words(n int) string {
-	var b strings.Builder
-	for i := 0; b.Len() < n; i++ {
-		fmt.Fprintf(&b, "word%d ", i)
+	for len(wordsMade) < n {
+		var b []byte
+		for i := 0; len(b) < max(n, 64<<10); i++ {
+			b = append(strconv.AppendInt(append(b, "word"...), int64(i), 10), ' ')
+		}
+		wordsMade = string(b)
 	}
-	return b.String()[:n]
+	return wordsMade[:n]
 }
+
+var wordsMade string
 
 // kindOf returns the kind of an error, or "" for none.
 func kindOf(err error) bridge.Kind {

@@ -28,14 +28,14 @@ func pack(r *bridge.Result) ([]byte, layout) {
 	l := layout{result: len(all), blocks: -1}
 	data := r.Data()
 	switch {
-	case len(data) == 1 && window(all, data[0], &l):
+	case len(data) == 1 && locate(all, data[0], &l):
 		if r.Structured == nil && r.Content != nil {
 			c := layout{}
-			if window(all, r.Content, &c) {
+			if locate(all, r.Content, &c) {
 				l.blocks = c.from
 			}
 		}
-	case len(data) == 3 && window(all, data[1], &l):
+	case len(data) == 3 && locate(all, data[1], &l):
 		l.wrapped = true
 		l.blocks = l.from
 	default: // the data was made of text inside the result, or there was none
@@ -51,8 +51,8 @@ func pack(r *bridge.Result) ([]byte, layout) {
 	return all, l
 }
 
-// window finds part, a slice of all, in it.
-func window(all, part []byte, l *layout) bool {
+// locate finds part, a slice of all, in it.
+func locate(all, part []byte, l *layout) bool {
 	from := cap(all) - cap(part)
 	if len(part) == 0 || from < 0 || from+len(part) > len(all) || &all[from] != &part[0] {
 		return false

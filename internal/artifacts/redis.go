@@ -77,8 +77,12 @@ func redisOptions(rawURL string) (*redis.UniversalOptions, error) {
 	if err != nil {
 		return nil, errRedisURL
 	}
+	q, err := url.ParseQuery(u.RawQuery)
+	if err != nil {
+		return nil, errRedisURL
+	}
 	o := &redis.UniversalOptions{}
-	switch q := u.Query(); {
+	switch {
 	case q.Has("master_name"):
 		f, err := redis.ParseFailoverURL(rawURL)
 		if err != nil {

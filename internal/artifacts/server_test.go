@@ -37,12 +37,25 @@ type redisServer struct {
 	args []string
 	cmd  *exec.Cmd
 	out  *bytes.Buffer
+
+	sentinel bool // args begins with its file
 }
 
 // startRedis starts a server that keeps nothing on disk. It is stopped when the test ends.
 func startRedis(t testing.TB, args ...string) *redisServer {
 	t.Helper()
 	s := newRedis(t, args...)
+	t.Cleanup(s.stop)
+	return s
+}
+
+// startSentinel starts a sentinel with a configuration of its own.
+func startSentinel(t testing.TB, conf string) *redisServer {
+	t.Helper()
+	s := &redisServer{port: freePort(t), dir: t.TempDir(), args: []string{conf, "--sentinel"}, sentinel: true}
+	if !s.start(t) {
+		t.Fatalf("the sentinel does not start: %s", s.out)
+	}
 	t.Cleanup(s.stop)
 	return s
 }
@@ -71,7 +84,11 @@ func (s *redisServer) start(t testing.TB) bool {
 		t.Fatal("there is no redis-server; make deps installs it")
 	}
 	s.out = new(bytes.Buffer)
-	args := append([]string{"--port", fmt.Sprint(s.port), "--bind", "127.0.0.1", "--dir", s.dir, "--save", "", "--appendonly", "no"}, s.args...)
+	args := s.args
+	if !s.sentinel {
+		args = append([]string{"--save", "", "--appendonly", "no"}, args...)
+	}
+	args = append(args, "--port", fmt.Sprint(s.port), "--bind", "127.0.0.1", "--dir", s.dir)
 	s.cmd = exec.Command(path, args...)
 	s.cmd.Stdout, s.cmd.Stderr = s.out, s.out
 	if err := s.cmd.Start(); err != nil {
