@@ -43,14 +43,14 @@ type Conn struct {
 	skips                   limiter // of the reading goroutine
 
 	once      sync.Once
-	why       cause              // guarded by ending
-	ending    chan struct{}      // closed when the end has begun: nothing new is taken
-	done      chan struct{}      // closed when err is set and all requests are answered
-	gone      chan struct{}      // closed when nothing is left of it
-	connected chan struct{}      // closed when session is set, or never will be
-	session   *mcp.ClientSession // nil if the handshake failed
-	err       *rpc.Failure       // guarded by done
-	reading   sync.WaitGroup     // the goroutines that read its output and standard error
+	why       cause                       // guarded by done
+	err       atomic.Pointer[rpc.Failure] // why it ended; set before done is closed, and again when more is known
+	done      chan struct{}               // closed when the end has begun: nothing new is taken, and nobody has learned of it yet
+	gone      chan struct{}               // closed when nothing is left of it
+	connected chan struct{}               // closed when session is set, or never will be
+	session   *mcp.ClientSession          // nil if the handshake failed
+	heard     chan struct{}               // closed when its output is read to the end
+	reading   sync.WaitGroup              // the goroutines that read its output and standard error, and watch it
 }
 
 var _ rpc.Conn = (*Conn)(nil)
@@ -60,7 +60,7 @@ func newConn(o *Options, p *process) (*Conn, error) {
 	c := &Conn{
 		o: o, proc: p, tail: newTail(o.Log, o.Redact),
 		toSDK: make(chan jsonrpc.Message), skips: limiter{perSecond: skipRate},
-		ending: make(chan struct{}), done: make(chan struct{}), gone: make(chan struct{}), connected: make(chan struct{}),
+		done: make(chan struct{}), gone: make(chan struct{}), connected: make(chan struct{}), heard: make(chan struct{}),
 	}
 	w, err := newWriter(p.stdin, o.WriteTimeout, func(err error) { c.end(cause{write: err}) })
 	if err != nil {
@@ -72,7 +72,16 @@ func newConn(o *Options, p *process) (*Conn, error) {
 	c.reading.Go(func() {
 		r := reader{in: p.stdout, limit: int(o.ResultBytes), line: c.line, dropped: c.dropped}
 		_ = r.run() // whatever the reason, the process can tell nothing any more
+		close(c.heard)
 		c.end(cause{})
+	})
+	// A process that left the group may hold the pipes open.
+	c.reading.Go(func() {
+		select {
+		case <-p.exited:
+			c.end(cause{exited: true})
+		case <-c.done:
+		}
 	})
 	return c, nil
 }
@@ -88,14 +97,13 @@ func (c *Conn) Do(ctx context.Context, r *rpc.Request) (json.RawMessage, error) 
 // Done implements [rpc.Conn].
 func (c *Conn) Done() <-chan struct{} { return c.done }
 
-// Err implements [rpc.Conn].
+// Err implements [rpc.Conn]. At first it says how the end was noticed, and soon, when
+// that is known, what became of the process.
 func (c *Conn) Err() error {
-	select {
-	case <-c.done:
-		return c.err
-	default:
-		return nil
+	if err := c.err.Load(); err != nil {
+		return err
 	}
+	return nil
 }
 
 // Stats returns what was read in vain so far.
@@ -120,14 +128,21 @@ func (c *Conn) Close() error {
 // A cause is why a connection ends. The zero cause is the end of the server's output.
 type cause struct {
 	closed bool  // by us
+	exited bool  // the process has
 	write  error // writing failed
 }
 
 // end begins the end of the connection; it does not wait. Only the first cause counts.
+//
+// Whoever learns of the end, by an answer or by LetGo, may look for another connection at
+// once, and must not take this one for a live one: done is closed before all that.
 func (c *Conn) end(why cause) {
 	c.once.Do(func() {
 		c.why = why
-		close(c.ending)
+		msg := c.notice(why)
+		c.err.Store(&rpc.Failure{Reason: rpc.Lost, Msg: msg})
+		close(c.done)
+		c.lane.refuse(&rpc.Failure{Reason: rpc.NotSent, Msg: msg})
 		c.w.refuse(errRefused)
 		go c.finish() // ends in bounded time, and closes gone
 	})
@@ -139,9 +154,9 @@ func (c *Conn) finish() {
 	defer close(c.gone)
 	msg := c.epitaph(c.why)
 	c.w.close()
-	c.err = &rpc.Failure{Reason: rpc.Lost, Msg: msg}
-	c.lane.end(&rpc.Failure{Reason: rpc.NotSent, Msg: msg}, c.err)
-	close(c.done)
+	lost := &rpc.Failure{Reason: rpc.Lost, Msg: msg}
+	c.err.Store(lost)
+	c.lane.end(&rpc.Failure{Reason: rpc.NotSent, Msg: msg}, lost)
 
 	if !c.proc.stop(c.o.CloseWait, c.o.TermWait) {
 		c.o.Log.Error("a process survives SIGKILL", "pid", c.Pid())
@@ -169,30 +184,44 @@ func (c *Conn) finish() {
 		slog.Int("pid", c.Pid()), slog.String("reason", msg), slog.String("process", c.proc.fate()))
 }
 
-// epitaph says why the connection ends, having waited a moment for the process
-// to exit.
-func (c *Conn) epitaph(why cause) string {
-	what := "it closed its output, but "
+// notice says why the connection ends, as far as that is known at once.
+func (c *Conn) notice(why cause) string {
 	switch {
 	case why.closed:
 		return "the connection was closed"
+	case why.exited:
+		return c.proc.fate()
+	case errors.Is(why.write, errStuck):
+		return "the server did not read its input for " + c.o.WriteTimeout.String() + " and was killed"
+	case why.write != nil:
+		return "it closed its input (" + reason(why.write).Error() + ")"
+	default:
+		return "it closed its output"
+	}
+}
+
+// epitaph says why the connection ends, having waited a moment for the process
+// to exit and for what it said last, answers among it.
+func (c *Conn) epitaph(why cause) string {
+	msg := c.notice(why)
+	switch {
+	case why.closed:
+		return msg
 	case errors.Is(why.write, errStuck):
 		c.proc.signal(killSignal)
 		c.proc.wait(killWait)
-		return "the server did not read its input for " + c.o.WriteTimeout.String() + " and was killed"
-	case why.write != nil:
-		what = "it closed its input (" + reason(why.write).Error() + "), but "
+		return msg
+	case !c.proc.wait(exitWait):
+		return msg + ", but " + c.proc.fate() + c.tail.words()
 	}
-	if c.proc.wait(exitWait) {
-		what = ""
-		t := time.NewTimer(wordsWait)
-		defer t.Stop()
-		select {
-		case <-c.tail.ended:
-		case <-t.C:
-		}
+	<-c.heard // soon after the exit, whoever holds the pipe
+	t := time.NewTimer(wordsWait)
+	defer t.Stop()
+	select {
+	case <-c.tail.ended:
+	case <-t.C:
 	}
-	return what + c.proc.fate() + c.tail.words()
+	return c.proc.fate() + c.tail.words()
 }
 
 // sizeOf writes a number of bytes as people do.

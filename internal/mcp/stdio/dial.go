@@ -97,7 +97,7 @@ func dial(ctx context.Context, o *Options, version string) (_ *Conn, refused boo
 		e := c.refused.Load()
 		return nil, true, handshake(fmt.Sprintf("the server refused initialize: error %d: %s", e.Code, printable(e.Message)))
 	case !c.why.closed:
-		return nil, false, handshake("the server ended during the handshake: " + c.err.Msg)
+		return nil, false, handshake("the server ended during the handshake: " + c.err.Load().Msg)
 	default:
 		return nil, false, &rpc.Failure{Reason: rpc.Handshake, Msg: "the handshake failed", Err: err}
 	}

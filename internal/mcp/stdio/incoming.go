@@ -98,7 +98,7 @@ func (c *Conn) forward(b []byte) {
 	}
 	select {
 	case c.toSDK <- m:
-	case <-c.ending:
+	case <-c.done:
 	}
 }
 

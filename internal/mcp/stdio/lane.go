@@ -37,7 +37,7 @@ type lane struct {
 	last  int64
 	calls map[int64]*call      // :: id -> who waits for the answer
 	tombs map[int64]*tombstone // :: id -> a request that was given up and not let go
-	ended *rpc.Failure         // set at the end of the connection, as one that sent nothing
+	ended *rpc.Failure         // set when the connection's end begins, as one that sent nothing
 }
 
 // A call is a request on its way.
@@ -83,10 +83,10 @@ func (l *lane) do(ctx context.Context, r *rpc.Request) (json.RawMessage, error) 
 
 	c := &call{done: make(chan answer, 1), progress: r.Progress}
 	l.mu.Lock()
-	if l.ended != nil {
+	if err := l.ended; err != nil {
 		l.mu.Unlock()
 		letGo()
-		return nil, l.ended
+		return nil, err
 	}
 	l.last++
 	c.id = l.last
@@ -259,6 +259,13 @@ func (l *lane) progressed(token int64, params []byte) {
 	if c.progress != nil {
 		c.progress(bytes.Clone(params))
 	}
+}
+
+// refuse answers every call from here on with err. Those under way are not touched.
+func (l *lane) refuse(err *rpc.Failure) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.ended = err
 }
 
 // end fails everything that is under way: unsent for calls of which nothing was written, lost

@@ -33,7 +33,7 @@ func (w wire) Read(ctx context.Context) (jsonrpc.Message, error) {
 	select {
 	case m := <-w.c.toSDK:
 		return m, nil
-	case <-w.c.ending:
+	case <-w.c.done:
 		return nil, io.EOF
 	case <-ctx.Done():
 		return nil, ctx.Err()
