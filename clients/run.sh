@@ -19,7 +19,7 @@ readonly versions=(3.1)
 
 consumers=("$@")
 if ((${#consumers[@]} == 0)); then
-	consumers=(validate)
+	consumers=(validate typescript)
 fi
 
 die() {
@@ -33,6 +33,8 @@ rm -rf "$out"
 mkdir -p "$out"/{log,docs,files,memory}
 printf 'first\nsecond\n' >"$out/files/hello.txt"
 export DOCS=$out/docs FILES=$out/files
+# For the tools that report to their makers how they are used.
+export DO_NOT_TRACK=1
 
 bridge_pid=
 stop() {
@@ -103,6 +105,24 @@ documents() {
 validate() {
 	cd npm
 	node validate.mjs
+}
+
+# One for both TypeScript generators: the compiler checks at once what both wrote.
+typescript() {
+	cd npm
+	local bin=$PWD/node_modules/.bin document name
+	rm -rf gen/fetch gen/hey gen/js
+	for document in "$DOCS"/*.json; do
+		name=$(basename "$document" .json)
+		# As .d.ts the compiler would believe it unseen.
+		"$bin/openapi-typescript" "$document" -o "gen/fetch/$name.ts"
+	done
+	for name in all demo; do
+		"$bin/openapi-ts" -i "$DOCS/$name.json" -o "gen/hey/$name" -c @hey-api/client-fetch --no-log-file
+	done
+	"$bin/tsc"
+	node gen/js/src/fetch.js
+	node gen/js/src/hey.js
 }
 
 [[ -x $servers/mcp-server-everything ]] || die 'the MCP servers are not installed: make deps'
