@@ -40,7 +40,9 @@ func (v *Value) Summarize(w io.Writer) error {
 		s.value(v.span, nil)
 		s.literal(wrapClose)
 	case v.before != "":
+		s.literal(v.before)
 		s.children(v.span, object, v.first, nil)
+		s.literal(v.after)
 	default:
 		s.root = v.span.from
 		s.value(v.span, nil)
