@@ -2,6 +2,7 @@ package stdio
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"syscall"
 
@@ -94,12 +95,14 @@ func dial(ctx context.Context, o *Options, version string) (_ *Conn, refused boo
 	case late:
 		return nil, false, handshake("the server did not answer " + question + " within " + o.Handshake.String() + words)
 	case c.refused.Load() != nil:
-		e := c.refused.Load()
+		e := &rpc.Error{Code: c.refused.Load().Code, Message: c.refused.Load().Message}
+		c.tail.redact.Error(e)
 		return nil, true, handshake(fmt.Sprintf("the server refused initialize: error %d: %s", e.Code, printable(e.Message)))
 	case !c.why.closed:
 		return nil, false, handshake("the server ended during the handshake: " + c.err.Load().Msg)
 	default:
-		return nil, false, &rpc.Failure{Reason: rpc.Handshake, Msg: "the handshake failed", Err: err}
+		// It may hold any words of the server's.
+		return nil, false, &rpc.Failure{Reason: rpc.Handshake, Msg: "the handshake failed", Err: errors.New(c.tail.clean([]byte(err.Error())))}
 	}
 }
 

@@ -144,11 +144,14 @@ func (s *fakeServer) serve(mode string) {
 func (s *fakeServer) initialize(mode string, m *message) {
 	version := "2025-11-25"
 	switch mode {
+	case "tellsall": // to whoever cannot do anything about it
+		sayf(`{"jsonrpc":"2.0","id":%s,"error":{"code":-32602,"message":%q}}`, m.ID, "no entry with "+os.Getenv("TOKEN"))
+		return
 	case "refuses", "stateless":
 		sayf(`{"jsonrpc":"2.0","id":%s,"error":{"code":-32602,"message":"not\nlike this"}}`, m.ID)
 		return
 	case "ancient":
-		version = "1999-12-31"
+		version = "1999-12-31" + os.Getenv("TOKEN")
 	case "breaks":
 		fmt.Print(`{"jsonrpc":"2.0","id":1,"result":{"protocol`)
 		exit(0)

@@ -31,7 +31,7 @@ func (c *Conn) line(b []byte, own bool) {
 		id, ours := parseID(f.ID)
 		switch {
 		case ours:
-			c.lane.deliver(id, answerOf(&f, b, own))
+			c.lane.deliver(id, c.answerOf(&f, b, own))
 		case f.Response():
 			c.forward(b)
 		default:
@@ -59,8 +59,9 @@ func methodIs(quoted []byte, name string) bool {
 	return len(quoted) == len(name)+2 && string(quoted[1:len(quoted)-1]) == name
 }
 
-// answerOf turns a frame, which lies in b, into the answer to a call.
-func answerOf(f *raw.Frame, b []byte, own bool) answer {
+// answerOf turns a frame, which lies in b, into the answer to a call. Errors are shown
+// to many, so that no secret may stand in them; results are the caller's as they are.
+func (c *Conn) answerOf(f *raw.Frame, b []byte, own bool) answer {
 	switch {
 	case !raw.IsNull(f.Error):
 		if raw.KindOf(f.Error) != raw.Object {
@@ -73,6 +74,7 @@ func answerOf(f *raw.Frame, b []byte, own bool) answer {
 		if data := raw.Get(f.Error, "data"); data != nil {
 			e.Data = bytes.Clone(data)
 		}
+		c.tail.redact.Error(e)
 		return answer{err: e}
 	case f.Result == nil:
 		return answer{err: &rpc.Failure{Reason: rpc.Protocol, Msg: "the server answered neither a result nor an error"}}

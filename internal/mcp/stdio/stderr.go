@@ -11,6 +11,8 @@ import (
 	"time"
 	"unicode"
 	"unicode/utf8"
+
+	"mcpbridge/internal/mcp/rpc"
 )
 
 const (
@@ -26,7 +28,7 @@ const (
 // A tail copies a server's standard error to the log, line by line, and keeps the last of it.
 type tail struct {
 	log    *slog.Logger
-	redact *strings.Replacer
+	redact rpc.Redactor
 
 	mu    sync.Mutex
 	lines []string
@@ -40,16 +42,16 @@ func newTail(log *slog.Logger, secrets []string) *tail {
 
 // redactor replaces secrets. Short values would blacken half of every line and
 // are no secrets; one of several lines is looked for line by line.
-func redactor(secrets []string) *strings.Replacer {
-	var pairs []string
+func redactor(secrets []string) rpc.Redactor {
+	var lines []string
 	for _, s := range secrets {
 		for line := range strings.Lines(s) {
 			if line = strings.TrimSpace(line); len(line) >= 6 {
-				pairs = append(pairs, line, "[redacted]")
+				lines = append(lines, line)
 			}
 		}
 	}
-	return strings.NewReplacer(pairs...)
+	return rpc.NewRedactor("[redacted]", lines)
 }
 
 // read takes the stream to its end. It ends when the last process that holds it
@@ -81,7 +83,7 @@ func (t *tail) read(r io.Reader) {
 	}
 }
 
-func (t *tail) clean(b []byte) string { return printable(t.redact.Replace(string(b))) }
+func (t *tail) clean(b []byte) string { return printable(t.redact.Text(string(b))) }
 
 func (t *tail) keep(line string) {
 	t.mu.Lock()
