@@ -33,7 +33,11 @@ func TestAbortedCallsLeaveNothing(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	a, err := newApp(cfg, slog.New(slog.DiscardHandler))
+	keeper, _, err := newKeeper(cfg.Bridge.Artifacts, slog.New(slog.DiscardHandler)) // in memory: there is nothing to close
+	if err != nil {
+		t.Fatal(err)
+	}
+	a, err := newApp(cfg, slog.New(slog.DiscardHandler), keeper)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -46,7 +50,7 @@ func TestAbortedCallsLeaveNothing(t *testing.T) {
 	if err := a.catalogue.Settle(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	srv := httptest.NewServer(a.handler(true, new(atomic.Bool)))
+	srv := httptest.NewServer(a.handler(keeper, true, new(atomic.Bool)))
 	t.Cleanup(srv.Close)
 	transport := &http.Transport{MaxIdleConnsPerHost: 64}
 	t.Cleanup(transport.CloseIdleConnections)

@@ -10,7 +10,6 @@ import (
 	"sync"
 	"time"
 
-	"mcpbridge/internal/artifacts"
 	"mcpbridge/internal/breaker"
 	"mcpbridge/internal/bridge"
 	"mcpbridge/internal/config"
@@ -40,8 +39,8 @@ type app struct {
 	work sync.WaitGroup
 }
 
-// newApp makes the app of a configuration. Nothing is connected yet.
-func newApp(cfg *config.Config, log *slog.Logger) (*app, error) {
+// newApp makes the app of a configuration, whose results go to keeper. Nothing is connected yet.
+func newApp(cfg *config.Config, log *slog.Logger, keeper bridge.Keeper) (*app, error) {
 	a := &app{config: cfg, log: log, supervisor: stdio.NewSupervisor(log), stop: func() {}}
 	b := cfg.Bridge
 	a.circuits = breaker.New(breaker.Options{Failures: b.Breaker.Failures, Cooldown: b.Breaker.Cooldown, MaxCooldown: b.Breaker.MaxCooldown})
@@ -64,7 +63,7 @@ func newApp(cfg *config.Config, log *slog.Logger) (*app, error) {
 	a.bridge = &bridge.Bridge{
 		Catalogue: a.catalogue, Policy: everyone,
 		Budget:  identity.NewBudget(func(bridge.Caller) identity.Limits { return everyone.Limits }),
-		Breaker: a.circuits, Clients: a.pool, Gate: a.gate, Keeper: artifacts.Discard{}, Nesting: b.Limits.Nesting,
+		Breaker: a.circuits, Clients: a.pool, Gate: a.gate, Keeper: keeper, Nesting: b.Limits.Nesting,
 	}
 	return a, nil
 }

@@ -10,6 +10,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"mcpbridge/internal/artifacts"
 	"mcpbridge/internal/bridge"
 	"mcpbridge/internal/config"
 	"mcpbridge/internal/routes"
@@ -40,14 +41,20 @@ func (c *serveCmd) Run(ctx context.Context, io streams) error {
 // serve starts from the outside in, so that the port listens before any server
 // is connected, and stops in the reverse order: first it says "not ready" so that
 // balancers look away, then it drains the requests under way, and only then
-// do the clients go that those requests use, and the processes last.
+// do the clients go that those requests use, then the processes, and the store
+// of results last, since a call that ends late is still to be kept.
 func serve(ctx context.Context, cfg *config.Config, log *slog.Logger) (err error) {
 	b := cfg.Bridge
 	ln, err := new(net.ListenConfig).Listen(ctx, "tcp", b.Listen)
 	if err != nil {
 		return fmt.Errorf("cannot listen: %w; is another program using the port? --listen chooses another one", err)
 	}
-	a, err := newApp(cfg, log)
+	keeper, store, err := newKeeper(b.Artifacts, log)
+	if err != nil {
+		return errors.Join(err, ln.Close())
+	}
+	defer func() { err = errors.Join(err, store.Close()) }()
+	a, err := newApp(cfg, log, keeper)
 	if err != nil {
 		return errors.Join(err, ln.Close())
 	}
@@ -55,7 +62,7 @@ func serve(ctx context.Context, cfg *config.Config, log *slog.Logger) (err error
 
 	var stopping atomic.Bool
 	srv := &http.Server{
-		Handler:           a.handler(isLoopback(ln.Addr()), &stopping),
+		Handler:           a.handler(keeper, isLoopback(ln.Addr()), &stopping),
 		ReadHeaderTimeout: 10 * time.Second,
 		IdleTimeout:       2 * time.Minute,
 		ErrorLog:          slog.NewLogLogger(log.Handler(), slog.LevelWarn),
@@ -96,14 +103,14 @@ func serve(ctx context.Context, cfg *config.Config, log *slog.Logger) (err error
 const lastWords = 2 * time.Second
 
 // handler serves the app; it is not ready once stopping is set.
-func (a *app) handler(loopback bool, stopping *atomic.Bool) http.Handler {
+func (a *app) handler(keeper *artifacts.Keeper, loopback bool, stopping *atomic.Bool) http.Handler {
 	b := a.config.Bridge
 	return routes.New(routes.Options{
 		Bridge: a.bridge, Documents: a.documents, Log: a.log, Version: version,
 		BasePath: b.BasePath, Hosts: b.Hosts, Loopback: loopback,
 		RequestBytes: b.Limits.RequestBytes, MaxTimeout: b.Timeouts.MaxTimeout,
-		Status: a.status,
-		Ready:  func() bool { return !stopping.Load() && a.catalogue.Snapshot(bridge.Caller{}).Ready },
+		Status: a.status, Artifacts: keeper,
+		Ready: func() bool { return !stopping.Load() && a.catalogue.Snapshot(bridge.Caller{}).Ready },
 	})
 }
 

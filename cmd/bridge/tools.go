@@ -9,6 +9,7 @@ import (
 	"strings"
 	"text/tabwriter"
 
+	"mcpbridge/internal/artifacts"
 	"mcpbridge/internal/bridge"
 	"mcpbridge/internal/config"
 	"mcpbridge/internal/telemetry"
@@ -98,7 +99,7 @@ func withCatalogue(ctx context.Context, io streams, cfg *config.Config, handle s
 	}
 	// What servers print, and how they come and go, is no part of a command's output.
 	level := max(cfg.Bridge.Telemetry.LogLevel, slog.LevelError)
-	a, err := newApp(cfg, telemetry.NewLog(io.stderr, level))
+	a, err := newApp(cfg, telemetry.NewLog(io.stderr, level), artifacts.Discard{})
 	if err != nil {
 		return err
 	}

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"reflect"
 
 	"mcpbridge/internal/config"
@@ -28,6 +29,13 @@ func checkServed(w io.Writer, cfg *config.Config) error {
 	if len(errs) > 0 {
 		return fmt.Errorf("%w%w", errors.Join(errs...), errConfig)
 	}
+	_, store, err := newKeeper(cfg.Bridge.Artifacts, slog.New(slog.DiscardHandler))
+	if err != nil {
+		return err
+	}
+	if err := store.Close(); err != nil { // it has not connected yet
+		return err
+	}
 	for _, key := range unserved(cfg) {
 		fmt.Fprintf(w, "bridge: warning: %s has no effect in this version\n", key)
 	}
@@ -41,7 +49,6 @@ func unserved(cfg *config.Config) []string {
 		name     string
 		got, def any
 	}{
-		{"bridge.artifacts", b.Artifacts, d.Artifacts},
 		{"bridge.jobs", b.Jobs, d.Jobs},
 		{"bridge.idempotency", b.Idempotency, d.Idempotency},
 		{"bridge.cors", b.CORS, d.CORS},

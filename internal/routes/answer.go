@@ -2,7 +2,6 @@ package routes
 
 import (
 	"encoding/base64"
-	"fmt"
 	"iter"
 	"mime"
 	"net/http"
@@ -27,18 +26,22 @@ var inline = map[string]bool{
 // answer writes what the tool returned, in the form that is wanted most among those the result has.
 func (x *exchange) answer(r *http.Request, a *bridge.Answer, accept ranges) {
 	h := x.Header()
-	if a.Artifact != nil && x.s.Artifacts {
+	kept := a.Artifact != nil && x.s.Artifacts != nil
+	if kept {
 		h.Set("Artifact-Ref", a.Artifact.Ref)
 		h.Set("Artifact-Type", a.Artifact.Type)
 		if a.Result.More() {
-			h.Set("Link", fmt.Sprintf(`<%s?view=result>; rel="alternate"; title="the whole result"`, artifactRef(x, r, a.Artifact.Ref)))
+			h.Set("Link", wholeResult(artifactRef(x, r, a.Artifact.Ref)))
 		}
 	}
 	if body, mediaType, ok := other(a.Result, accept); ok {
 		x.writeForeign(r, mediaType, body)
 		return
 	}
-	if a.Artifact != nil && x.s.Artifacts {
+	if kept && x.summary(r, a.Artifact.Ref) {
+		return
+	}
+	if kept {
 		// Only JSON is what a GET there returns whatever it accepts.
 		h.Set("Content-Location", artifactRef(x, r, a.Artifact.Ref))
 	}
@@ -50,6 +53,34 @@ func (x *exchange) answer(r *http.Request, a *bridge.Answer, accept ranges) {
 			return // the caller went away
 		}
 	}
+}
+
+// summary answers with the summary view of a new artifact if the caller prefers
+// that, and reports whether it did. One that cannot be read back is answered whole.
+func (x *exchange) summary(r *http.Request, ref string) bool {
+	if want, _ := preference(r.Header["Prefer"], "return"); !strings.EqualFold(want, "minimal") {
+		return false
+	}
+	opened, err := x.s.Artifacts.Open(r.Context(), x.caller, ref)
+	if err != nil {
+		return false
+	}
+	v, err := opened.Data("")
+	if err != nil {
+		return false
+	}
+	h := x.Header()
+	before := h.Get("Preference-Applied")
+	h.Set("Preference-Applied", strings.TrimPrefix(before+", return=minimal", ", "))
+	h.Set("Content-Location", artifactRef(x, r, ref)+"?view=summary")
+	if err := x.stream(r, "application/json", -1, v.Summarize); err != nil {
+		h.Set("Preference-Applied", before)
+		if before == "" {
+			h.Del("Preference-Applied")
+		}
+		return false
+	}
+	return true
 }
 
 var jsonType = []string{"application/json"}
@@ -124,11 +155,7 @@ func onlyBinary(res *bridge.Result, want mediaRange) (body []byte, mediaType str
 
 // writeForeign answers with bytes that a browser could take for a page of ours.
 func (x *exchange) writeForeign(r *http.Request, mediaType string, body []byte) {
-	h := x.Header()
-	h.Set("Content-Security-Policy", "sandbox; default-src 'none'")
-	if t, _, _ := strings.Cut(mediaType, ";"); !inline[t] {
-		h.Set("Content-Disposition", "attachment")
-	}
+	x.foreign(mediaType)
 	x.send(r, http.StatusOK, mediaType, body)
 }
 

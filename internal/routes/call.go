@@ -140,7 +140,7 @@ var (
 			Description: "With 1, the call is checked but not made: 204 says that the tool exists, the arguments fit its schema and its server is not held off.",
 			Schema:      &huma.Schema{Type: huma.TypeString, Enum: []any{"0", "1", "false", "true"}},
 		},
-		param("header", "Prefer", "wait=N gives the call N seconds at most."),
+		param("header", "Prefer", "wait=N gives the call N seconds at most. return=minimal answers the summary view of the artifact, in which long texts are cut."),
 	}
 
 	argumentsBody = &huma.RequestBody{
@@ -152,14 +152,15 @@ var (
 )
 
 func (s *server) callAnswers() map[string]*huma.Response {
-	text := func(doc string) *huma.Header {
-		return &huma.Header{Description: doc, Schema: &huma.Schema{Type: huma.TypeString}}
-	}
 	ok := &huma.Response{
 		Description: "The result's data: its structured content as the server sent it, or {\"content\": [...]} with its content blocks. With another Accept, its text, or the bytes of its one image or audio block of that type.",
 		Headers: map[string]*huma.Header{
-			"Server-Timing":      text("How long each step took, in milliseconds."),
-			"Preference-Applied": text("What was honoured of Prefer."),
+			"Server-Timing":      textHeader("How long each step took, in milliseconds."),
+			"Preference-Applied": textHeader("What was honoured of Prefer."),
+			"Artifact-Ref":       textHeader("The reference under which the whole result is kept, if it is."),
+			"Artifact-Type":      textHeader("The type of the kept result."),
+			"Content-Location":   textHeader("Where GET returns this very answer again."),
+			"Link":               textHeader("The whole result (alternate), when it holds more than its data."),
 		},
 		Content: map[string]*huma.MediaType{
 			"application/json": {Schema: &huma.Schema{}},

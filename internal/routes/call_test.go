@@ -18,6 +18,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"mcpbridge/internal/artifacts"
 	"mcpbridge/internal/bridge"
 )
 
@@ -463,7 +464,7 @@ func TestNotAcceptable(t *testing.T) {
 func TestArtifactHeaders(t *testing.T) {
 	f := newFixture().returns(`{"content":[{"type":"text","text":"x"}],"structuredContent":{"a":1}}`)
 	f.keep = &bridge.Artifact{Ref: "mcp~abc", Type: "mcp"}
-	f.opts.Artifacts = true
+	f.opts.Artifacts = artifacts.New(artifacts.Options{Store: artifacts.NewMemory(1 << 20)})
 	c := f.serve(t)
 	tests := []struct{ path, accept, location, link string }{
 		{"/tools/demo/echo", "", "../../artifacts/mcp~abc", `<../../artifacts/mcp~abc?view=result>; rel="alternate"; title="the whole result"`},

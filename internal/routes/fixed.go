@@ -53,6 +53,7 @@ func apiConfig() huma.Config {
 			Tags: []*huma.Tag{
 				{Name: "calls", Description: "Run tools."},
 				{Name: "catalogue", Description: "See which servers and tools there are."},
+				{Name: "artifacts", Description: "Fetch results again, whole or in parts."},
 				{Name: "documents", Description: "OpenAPI documents of the tools, and pages that show them."},
 				{Name: "operations", Description: "For those who run the bridge."},
 			},

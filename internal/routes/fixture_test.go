@@ -24,7 +24,7 @@ type fixture struct {
 	allows func(handle, tool string) bool
 	client func(context.Context, bridge.Request) (*bridge.Result, error)
 	fails  map[string]error // :: step -> what it fails with
-	keep   *bridge.Artifact
+	keep   *bridge.Artifact // that every result becomes; nil asks opts.Artifacts
 	opts   Options
 	log    logBuffer
 }
@@ -112,7 +112,10 @@ func (f *fixture) Admit(context.Context, bridge.Caller, bridge.Demand) (func(), 
 	return func() {}, f.fails["gate"]
 }
 
-func (f *fixture) Keep(context.Context, bridge.Caller, *bridge.Tool, *bridge.Result, *bridge.Timing) *bridge.Artifact {
+func (f *fixture) Keep(ctx context.Context, c bridge.Caller, t *bridge.Tool, r *bridge.Result, timing *bridge.Timing) *bridge.Artifact {
+	if f.keep == nil && f.opts.Artifacts != nil {
+		return f.opts.Artifacts.Keep(ctx, c, t, r, timing)
+	}
 	return f.keep
 }
 

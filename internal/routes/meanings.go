@@ -9,6 +9,7 @@ const (
 	NotAcceptable        bridge.Kind = "not-acceptable"
 	TooLarge             bridge.Kind = "request-too-large"
 	UnsupportedMediaType bridge.Kind = "unsupported-media-type"
+	RangeNotSatisfiable  bridge.Kind = "range-not-satisfiable"
 )
 
 // A meaning is what one kind of error is over HTTP.
@@ -39,8 +40,8 @@ var meanings = map[bridge.Kind]meaning{
 	},
 	bridge.NotFound: {
 		404, "Not found",
-		"There is no such path, server or tool, or this caller may not see it.",
-		"Look at GET /tools for the servers and tools there are. A tool can be left out because its schema cannot be used; GET /tools/{handle} says so under skipped.",
+		"There is no such path, server, tool or artifact, or this caller may not see it; or the pointer leads to nothing in the artifact.",
+		"Look at GET /tools for the servers and tools there are, and at GET /artifacts for the caller's artifacts, which expire. A tool can be left out because its schema cannot be used; GET /tools/{handle} says so under skipped. For a pointer, resolved is how far it leads, and keys or length is what is there.",
 	},
 	MethodNotAllowed: {
 		405, "Method not allowed",
@@ -61,6 +62,11 @@ var meanings = map[bridge.Kind]meaning{
 		415, "Unsupported media type",
 		"The body is not declared to be JSON in UTF-8, or it is compressed. The tool was not called.",
 		"Send the arguments with Content-Type: application/json and without Content-Encoding; a body that is empty needs no type.",
+	},
+	RangeNotSatisfiable: {
+		416, "Range not satisfiable",
+		"The range begins behind the end of the bytes.",
+		"Ask for a range within the length that Content-Range names, or for all by leaving Range out.",
 	},
 	bridge.InvalidArguments: {
 		422, "Invalid arguments",

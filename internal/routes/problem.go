@@ -104,7 +104,7 @@ func (p *Problem) write(x *exchange, r *http.Request) {
 		p.members = nil
 		body, _ = p.MarshalJSON()
 	}
-	for _, name := range [...]string{"ETag", "Content-Encoding", "Content-Disposition"} {
+	for _, name := range [...]string{"ETag", "Expires", "Accept-Ranges", "Content-Encoding", "Content-Disposition"} {
 		h.Del(name) // of an answer that was begun
 	}
 	h.Set("Cache-Control", "no-store")
@@ -120,7 +120,7 @@ func (p *Problem) link(x *exchange, r *http.Request) {
 		return
 	}
 	p.members = maps.Clone(p.members)
-	if x.s.Artifacts {
+	if x.s.Artifacts != nil {
 		p.members["artifact"] = artifactRef(x, r, ref)
 	} else {
 		delete(p.members, name)

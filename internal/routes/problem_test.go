@@ -13,6 +13,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"mcpbridge/internal/artifacts"
 	"mcpbridge/internal/bridge"
 )
 
@@ -31,6 +32,7 @@ func TestKinds(t *testing.T) {
 		{NotAcceptable, 406, "INFO"},
 		{TooLarge, 413, "INFO"},
 		{UnsupportedMediaType, 415, "INFO"},
+		{RangeNotSatisfiable, 416, "INFO"},
 		{bridge.InvalidArguments, 422, "INFO"},
 		{bridge.ToolError, 422, "INFO"},
 		{bridge.RateLimited, 429, "INFO"},
@@ -192,7 +194,7 @@ func TestToolError(t *testing.T) {
 		t.Errorf("the result was logged: %s", f.log.String())
 	}
 
-	f.opts.Artifacts = true
+	f.opts.Artifacts = artifacts.New(artifacts.Options{Store: artifacts.NewMemory(1 << 20)})
 	p = f.serve(t).do("POST", "/tools/demo/echo", "").wantProblem(t, 422, bridge.ToolError)
 	if p["artifact_ref"] != "mcp~abc" || p["artifact"] != "../../artifacts/mcp~abc" {
 		t.Errorf("artifact = %v, artifact_ref = %v", p["artifact"], p["artifact_ref"])

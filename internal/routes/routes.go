@@ -21,6 +21,7 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 	"github.com/go-chi/chi/v5"
 
+	"mcpbridge/internal/artifacts"
 	"mcpbridge/internal/bridge"
 )
 
@@ -47,8 +48,8 @@ type Options struct {
 	Status func() Status
 	// Caller finds out who makes a request, or why it cannot. Nil takes everybody as the anonymous caller.
 	Caller func(*http.Request) (bridge.Caller, error)
-	// Artifacts says that results can be fetched again at /artifacts, so answers refer to that.
-	Artifacts bool
+	// Artifacts has the results that can be fetched again at /artifacts, so answers refer to that. Nil is none.
+	Artifacts *artifacts.Keeper
 }
 
 // server is the handler that New returns.
@@ -103,6 +104,7 @@ func newServer(o Options) *server {
 func (s *server) routes() {
 	s.callRoutes()      // POST /tools/{handle}/{tool}, POST /tools/{handle}?tool=
 	s.catalogueRoutes() // GET /tools…
+	s.artifactRoutes()  // GET, DELETE /artifacts…
 	s.documentRoutes()  // GET /openapi.json …
 	s.pageRoutes()      // GET /docs …, /
 	s.healthRoutes()    // GET /healthz, /readyz
