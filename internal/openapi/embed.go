@@ -21,6 +21,9 @@ type embedder struct {
 	queue []*target // components that are still to be written
 }
 
+// schemaPath is how references to a document's schemas begin.
+const schemaPath = "#/components/schemas/"
+
 func newEmbedder(prefix string) *embedder {
 	return &embedder{prefix: prefix, used: map[string]bool{}}
 }
@@ -112,7 +115,7 @@ func (e *embedder) component(t *target) member {
 		e.keys[t] = key
 		e.queue = append(e.queue, t)
 	}
-	return member{"$ref", quoted("#/components/schemas/" + key)}
+	return member{"$ref", quoted(schemaPath + key)}
 }
 
 // name finds a free name for a component of this tool.

@@ -58,6 +58,7 @@ func checkDocument(t testing.TB, d *Document) map[string]any {
 	checkStructure(t, doc.(map[string]any))
 	checkOpenAPI(t, body)
 	checkYAML(t, d.YAML().Body, doc)
+	checkOlder(t, d, Form{})
 	return doc.(map[string]any)
 }
 

@@ -1,12 +1,13 @@
-// Package openapi turns tools into OpenAPI 3.1 documents, and their schemas into
+// Package openapi turns tools into OpenAPI documents, and their schemas into
 // checks.
 //
 // It has two doors. [Schemas] compiles a tool once, when its server lists it: the
 // original schemas become checkers of arguments and results, the normalized ones
 // wait, rendered, for the documents. [Documents] joins what is rendered into one
 // document for all tools of a view, or for one handle, and keeps it until the
-// view changes. Nothing here speaks HTTP: a [Document] is bytes with an entity
-// tag and a media type.
+// view changes. A document is rendered as OpenAPI 3.1 in JSON; its other forms
+// (3.0, flat, YAML) are made from that. Nothing here speaks HTTP: a [Document] is
+// bytes with an entity tag and a media type.
 package openapi
 
 import (
@@ -72,12 +73,11 @@ func (d *Documents) Prepare(view *bridge.Snapshot) {
 	}
 }
 
-// A Document is one OpenAPI document. Each encoding is made when it is first
-// asked for, once, whoever asks.
+// A Document is one OpenAPI document. Each form is made when it is first asked
+// for, once, whoever asks.
 type Document struct {
-	json func() Encoded
-	yaml func() Encoded
-	size atomic.Int64 // bytes rendered so far
+	forms [forms]func() Encoded
+	size  atomic.Int64 // bytes rendered so far
 }
 
 // Encoded is a document in one encoding. The bytes must not be changed.
@@ -87,16 +87,21 @@ type Encoded struct {
 	ContentType string
 }
 
-// JSON returns the document as JSON.
-func (d *Document) JSON() Encoded { return d.json() }
+// Form returns the document in a form.
+func (d *Document) Form(f Form) Encoded { return d.forms[f.index()]() }
 
-// YAML returns the document as YAML.
-func (d *Document) YAML() Encoded { return d.yaml() }
+// JSON returns the document as OpenAPI 3.1 in JSON.
+func (d *Document) JSON() Encoded { return d.Form(Form{}) }
+
+// YAML returns the document as OpenAPI 3.1 in YAML.
+func (d *Document) YAML() Encoded { return d.Form(Form{YAML: true}) }
 
 func newDocument(render func() []byte) *Document {
 	d := &Document{}
-	d.json = sync.OnceValue(func() Encoded { return d.encoded(render(), "application/json") })
-	d.yaml = sync.OnceValue(func() Encoded { return d.encoded(toYAML(d.json().Body), "application/yaml") })
+	d.forms[0] = sync.OnceValue(func() Encoded { return d.encoded(render(), "application/json") })
+	for i := 1; i < forms; i++ {
+		d.forms[i] = sync.OnceValue(func() Encoded { return d.form(formAt(i)) })
+	}
 	return d
 }
 
