@@ -43,7 +43,7 @@ func (c *Conn) exchange(k *call) outcome {
 		body, _ := io.ReadAll(io.LimitReader(r.Body, refusalBytes)) // what came before an error will do
 		what := "nothing"
 		if t := r.mediaType(); t != "" {
-			what = clip(t)
+			what = clip(c.secrets.Text(t))
 		}
 		return outcome{err: c.protocolFailure(r.StatusCode, "answered HTTP %d with %s and not JSON or events%s", r.StatusCode, what, colon(c.excerpt(body)))}
 	}
@@ -267,6 +267,7 @@ func (c *Conn) answer(m message) outcome {
 	if era := c.era.Load(); e.Code == codeInvalidRequest && aboutSession(e) && era.version != "" && !era.modern() {
 		return outcome{err: c.expired(0, e.Message)}
 	}
+	c.secrets.Error(e)
 	return outcome{err: e}
 }
 
@@ -274,7 +275,7 @@ func (c *Conn) answer(m message) outcome {
 // call, on whatever stream it comes; all else that is no response is the SDK's.
 func (c *Conn) dispatch(m message) {
 	if m.Method == nil {
-		c.log.LogAttrs(c.ctx, slog.LevelDebug, "a response to no request", slog.String("url", c.where), slog.String("id", clip(string(m.ID))))
+		c.log.LogAttrs(c.ctx, slog.LevelDebug, "a response to no request", slog.String("url", c.where), slog.String("id", c.excerpt(m.ID)))
 		return
 	}
 	if m.ID == nil && raw.Unquote(m.Method) == "notifications/progress" {
@@ -302,7 +303,7 @@ func (c *Conn) unreadable(err error) {
 	if c.warned.CompareAndSwap(false, true) {
 		level = slog.LevelWarn
 	}
-	c.log.LogAttrs(c.ctx, level, "a message of the server cannot be read", slog.String("url", c.where), slog.String("error", err.Error()))
+	c.log.LogAttrs(c.ctx, level, "a message of the server cannot be read", slog.String("url", c.where), slog.String("error", c.secrets.Text(err.Error())))
 }
 
 // lookup returns the call with the id, which may be in quotes; nil if there is none.

@@ -1,8 +1,8 @@
 package remote
 
 import (
+	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -40,7 +40,7 @@ func (c *Conn) broken(ctx context.Context, err error, maybeRun bool) *rpc.Failur
 	if c.ctx.Err() != nil && ctx.Err() != nil {
 		err = context.Cause(c.ctx)
 	}
-	text := c.secrets.clean(err.Error())
+	text := c.secrets.Text(err.Error())
 	if maybeRun {
 		return &rpc.Failure{Reason: rpc.Lost, Msg: fmt.Sprintf("the connection to %s failed before the answer was there: %s", c.where, text)}
 	}
@@ -59,7 +59,7 @@ func (c *Conn) tooLarge() *rpc.Failure {
 func (c *Conn) expired(status int, said string) *rpc.Failure {
 	f := &rpc.Failure{Reason: rpc.SessionExpired, Status: status, Msg: "the server has forgotten the session"}
 	if said != "" {
-		f.Msg += ": " + clip(c.secrets.clean(said))
+		f.Msg += ": " + clip(c.secrets.Text(said))
 	}
 	c.end(f)
 	return f
@@ -82,7 +82,7 @@ func (c *Conn) refusal(r *reply, id string) error {
 	}
 	said := c.excerpt(body)
 	if answered != nil {
-		said = clip(c.secrets.clean(answered.Message))
+		said = clip(c.secrets.Text(answered.Message))
 	}
 	switch {
 	case status == http.StatusUnauthorized || status == http.StatusForbidden:
@@ -91,6 +91,7 @@ func (c *Conn) refusal(r *reply, id string) error {
 		status == http.StatusBadRequest && answered != nil && aboutSession(answered)):
 		return c.expired(status, said)
 	case answered != nil && (status < 500 || ours):
+		c.secrets.Error(answered)
 		return answered
 	case status == http.StatusBadGateway || status == http.StatusGatewayTimeout:
 		// A gateway has lost the server that it sent the request to.
@@ -106,19 +107,20 @@ func (c *Conn) location(r *http.Response) string {
 	if err != nil {
 		return "nowhere"
 	}
-	return clip(c.secrets.clean(display(u)))
+	return clip(c.secrets.Text(display(u)))
 }
 
 // aboutSession reports whether an error speaks of the session, which servers
 // that refuse an unknown one do under several codes.
 func aboutSession(e *rpc.Error) bool { return strings.Contains(strings.ToLower(e.Message), "session") }
 
-// rpcError reads the error member of a response. It returns nil if that is no object.
+// rpcError reads the error member of a response, as the server wrote it. It returns nil if that is no object.
 func rpcError(b []byte) *rpc.Error {
 	if raw.KindOf(b) != raw.Object {
 		return nil
 	}
-	e := &rpc.Error{Message: raw.GetString(b, "message"), Data: json.RawMessage(raw.Get(b, "data"))}
+	// The answer itself, which may be large, is not kept.
+	e := &rpc.Error{Message: raw.GetString(b, "message"), Data: bytes.Clone(raw.Get(b, "data"))}
 	e.Code, _ = strconv.ParseInt(string(raw.Get(b, "code")), 10, 64) // 0 for what is no integer
 	return e
 }
@@ -134,7 +136,7 @@ func matches(id []byte, ours string) bool {
 
 // excerpt shows the beginning of what a server said, on one line.
 func (c *Conn) excerpt(b []byte) string {
-	text := strings.ToValidUTF8(c.secrets.clean(string(b)), "\uFFFD")
+	text := strings.ToValidUTF8(c.secrets.Text(string(b)), "\uFFFD")
 	return clip(strings.Join(strings.Fields(text), " "))
 }
 
@@ -165,17 +167,15 @@ func colon(said string) string {
 	return ": " + said
 }
 
-// secrets are texts that must not be shown, each with what is shown instead.
-type secrets struct{ r *strings.Replacer }
-
 // secretsOf collects what is secret in the headers and the URL, so that a
 // server that repeats it (many show a failed request in full) does not put it in our errors.
-func secretsOf(h http.Header, u *url.URL) secrets {
+func secretsOf(h http.Header, u *url.URL) rpc.Redactor {
 	const short = 4 // shorter ones would tear holes in every text, and hide nothing
-	var pairs []string
+	var secrets []string
 	add := func(s string) {
-		if len(s) >= short {
-			pairs = append(pairs, s, "[secret]")
+		// A version says nothing, and what a server says of the versions it speaks must be understood.
+		if len(s) >= short && s != v20260728 && !older(s) {
+			secrets = append(secrets, s)
 		}
 	}
 	for _, values := range h {
@@ -197,10 +197,8 @@ func secretsOf(h http.Header, u *url.URL) secrets {
 			add(url.QueryEscape(v))
 		}
 	}
-	return secrets{strings.NewReplacer(pairs...)}
+	return rpc.NewRedactor("[secret]", secrets)
 }
-
-func (s secrets) clean(text string) string { return s.r.Replace(text) }
 
 // asFailure returns err as a failure if it is one.
 func asFailure(err error) (*rpc.Failure, bool) { return errors.AsType[*rpc.Failure](err) }

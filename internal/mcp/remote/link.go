@@ -143,7 +143,7 @@ func (l *link) initialize(ctx context.Context, req *jsonrpc.Request) error {
 	switch version {
 	case v20251125, v20250618, v20250326, v20241105:
 	default:
-		return l.fail(&rpc.Failure{Reason: rpc.Handshake, Msg: fmt.Sprintf("%s wants to speak protocol version %q, which we do not", c.where, clip(version))})
+		return l.fail(&rpc.Failure{Reason: rpc.Handshake, Msg: fmt.Sprintf("%s wants to speak protocol version %q, which we do not", c.where, clip(c.secrets.Text(version)))})
 	}
 	c.era.Store(&era{version: version, session: c.era.Load().session})
 	l.push(ctx, &jsonrpc.Response{ID: req.ID, Result: o.result})

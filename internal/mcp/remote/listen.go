@@ -45,7 +45,7 @@ func (c *Conn) listen(ctx context.Context, f *feed) {
 		if ctx.Err() != nil {
 			return
 		}
-		c.log.LogAttrs(ctx, slog.LevelDebug, "the stream of notifications ended", slog.String("url", c.where), slog.String("error", c.secrets.clean(err.Error())))
+		c.log.LogAttrs(ctx, slog.LevelDebug, "the stream of notifications ended", slog.String("url", c.where), slog.String("error", c.secrets.Text(err.Error())))
 		if errors.Is(err, errNoFeed) {
 			return
 		}
@@ -54,7 +54,7 @@ func (c *Conn) listen(ctx context.Context, f *feed) {
 				return
 			}
 			if c.quiet() {
-				c.end(&rpc.Failure{Reason: rpc.Lost, Msg: fmt.Sprintf("the connection to %s was lost and could not be made again: %s", c.where, c.secrets.clean(err.Error()))})
+				c.end(&rpc.Failure{Reason: rpc.Lost, Msg: fmt.Sprintf("the connection to %s was lost and could not be made again: %s", c.where, c.secrets.Text(err.Error()))})
 				return
 			}
 		}

@@ -91,7 +91,7 @@ func older(v string) bool {
 func (c *Conn) noCommonVersion(versions []string) error {
 	return &rpc.Failure{
 		Reason: rpc.Handshake,
-		Msg:    fmt.Sprintf("%s speaks no protocol version that we do: %s", c.where, clip(strings.Join(versions, ", "))),
+		Msg:    fmt.Sprintf("%s speaks no protocol version that we do: %s", c.where, clip(c.secrets.Text(strings.Join(versions, ", ")))),
 	}
 }
 

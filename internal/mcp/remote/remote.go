@@ -78,7 +78,7 @@ type Conn struct {
 	url     *url.URL
 	where   string      // what the server is called in errors and logs
 	headers http.Header // what every request carries
-	secrets secrets
+	secrets rpc.Redactor
 
 	credentials bool // the requests carry some
 	rt          http.RoundTripper
@@ -154,11 +154,11 @@ func (c *Conn) dialFailure(ctx, hctx context.Context, wait time.Duration, err er
 		return &rpc.Failure{Reason: rpc.Handshake, Msg: fmt.Sprintf("%s did not finish the handshake within %s", c.where, wait)}
 	}
 	if e, ok := errors.AsType[*rpc.Error](err); ok {
-		return &rpc.Failure{Reason: rpc.Handshake, Msg: fmt.Sprintf("%s answered error %d to the handshake: %s", c.where, e.Code, clip(c.secrets.clean(e.Message)))}
+		return &rpc.Failure{Reason: rpc.Handshake, Msg: fmt.Sprintf("%s answered error %d to the handshake: %s", c.where, e.Code, clip(c.secrets.Text(e.Message)))}
 	}
 	f, ok := errors.AsType[*rpc.Failure](err)
 	if !ok {
-		return &rpc.Failure{Reason: rpc.Handshake, Msg: fmt.Sprintf("%s could not be understood: %s", c.where, c.secrets.clean(err.Error()))}
+		return &rpc.Failure{Reason: rpc.Handshake, Msg: fmt.Sprintf("%s could not be understood: %s", c.where, c.secrets.Text(err.Error()))}
 	}
 	// To a call these say whether it may have run; here they all mean that there is no server to be had.
 	if f.Reason == rpc.NotSent || f.Reason == rpc.Lost || f.Reason == rpc.Protocol && f.Status >= 500 {
@@ -289,7 +289,7 @@ func (c *Conn) deleteSession() {
 	defer stop()
 	r, err := c.send(ctx, &request{method: http.MethodDelete, url: c.url})
 	if err != nil {
-		c.log.LogAttrs(ctx, slog.LevelDebug, "deleting the session", slog.String("url", c.where), slog.String("error", c.secrets.clean(err.Error())))
+		c.log.LogAttrs(ctx, slog.LevelDebug, "deleting the session", slog.String("url", c.where), slog.String("error", c.secrets.Text(err.Error())))
 		return
 	}
 	r.drain()

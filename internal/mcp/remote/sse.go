@@ -51,7 +51,7 @@ func (s *sseStream) open() error {
 		return c.refusal(r, "")
 	}
 	if t := r.mediaType(); t != typeEvents {
-		return c.protocolFailure(r.StatusCode, "answered HTTP %d with %q and not events", r.StatusCode, clip(t))
+		return c.protocolFailure(r.StatusCode, "answered HTTP %d with %q and not events", r.StatusCode, clip(c.secrets.Text(t)))
 	}
 	for {
 		ev, err := s.events.next()
@@ -83,7 +83,7 @@ func (s *sseStream) run() {
 	if c.ctx.Err() != nil {
 		err = context.Cause(c.ctx)
 	}
-	f := &rpc.Failure{Reason: rpc.Lost, Msg: fmt.Sprintf("the stream from %s ended: %s", c.where, c.secrets.clean(err.Error()))}
+	f := &rpc.Failure{Reason: rpc.Lost, Msg: fmt.Sprintf("the stream from %s ended: %s", c.where, c.secrets.Text(err.Error()))}
 	c.end(f)
 	c.mu.Lock()
 	var left []*call
