@@ -117,12 +117,12 @@ func (k *Keeper) Keep(ctx context.Context, c bridge.Caller, t *bridge.Tool, r *b
 
 // lost counts and logs a result that is not kept.
 func (k *Keeper) lost(ctx context.Context, t *bridge.Tool, r *bridge.Result, err error) {
-	msg, n := "a result could not be stored", &k.failed
+	n := &k.failed
 	if errors.Is(err, errTooBig) {
-		msg, n = "a result is too big for the artifact store", &k.tooBig
+		n = &k.tooBig
 	}
 	n.Add(1)
-	k.log.LogAttrs(ctx, slog.LevelWarn, msg, slog.String("handle", t.Handle), slog.String("tool", t.Name), slog.Int("bytes", len(r.Raw)), slog.Any("error", err))
+	k.log.LogAttrs(ctx, slog.LevelWarn, "a result is not kept as an artifact", slog.String("handle", t.Handle), slog.String("tool", t.Name), slog.Int("bytes", len(r.Raw)), slog.Any("error", err))
 }
 
 // record makes the record of a result and those of its parts that have references of their own.

@@ -131,7 +131,7 @@ func TestListNewestFirst(t *testing.T) {
 		keep(t, k, ann, structured(t, `{}`))
 		var got []string
 		cursor := ""
-		for page := 0; page < 10; page++ {
+		for range 10 {
 			p, err := k.List(t.Context(), c, cursor, 10)
 			if err != nil {
 				t.Fatal(err)

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -29,7 +30,7 @@ func (pieceSource) whole(part) []byte { return nil }
 // read returns a copy that ends where it ends: reading past it panics.
 func (s pieceSource) read(p part, from, to int) ([]byte, error) {
 	b, err := s.source.read(p, from, to)
-	return bytes.Clone(b[:len(b):len(b)]), err
+	return bytes.Clone(slices.Clip(b)), err
 }
 
 // leaf is a value of a document and where it is.

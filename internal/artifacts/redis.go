@@ -174,6 +174,7 @@ func keysOf(r *record) keys {
 
 func metaKey(o owner, ref string) string { return keyPrefix + "{" + o.hash(ref) + "}" }
 func (k keys) spans() string             { return keyPrefix + "{" + k.tag + "}" + k.nonce + ":spans" }
+
 func (k keys) chunk(i int) string {
 	return keyPrefix + "{" + k.tag + "}" + k.nonce + ":" + strconv.Itoa(i)
 }
@@ -380,11 +381,11 @@ func (s *Redis) list(ctx context.Context, o owner, cursor string, limit int) ([]
 	least, last := "+inf", ""
 	if cursor != "" {
 		n, ref, ok := strings.Cut(cursor, ".")
-		if us, err := strconv.ParseInt(n, 36, 64); !ok || err != nil {
+		us, err := strconv.ParseInt(n, 36, 64)
+		if !ok || err != nil {
 			return nil, "", errCursor
-		} else {
-			least, last = strconv.FormatInt(us, 10), ref
 		}
+		least, last = strconv.FormatInt(us, 10), ref
 	}
 	refs, more, err := s.refs(ctx, o, least, last, limit)
 	if err != nil || len(refs) == 0 {

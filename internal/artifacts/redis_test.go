@@ -380,7 +380,7 @@ func certificate(t *testing.T, dir string) (cert, key string) {
 func TestRedisSentinel(t *testing.T) {
 	master := startRedis(t)
 	conf := filepath.Join(t.TempDir(), "sentinel.conf")
-	if err := os.WriteFile(conf, []byte(fmt.Sprintf("sentinel monitor first 127.0.0.1 %d 1\n", master.port)), 0o600); err != nil {
+	if err := os.WriteFile(conf, fmt.Appendf(nil, "sentinel monitor first 127.0.0.1 %d 1\n", master.port), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	sentinel := startSentinel(t, conf)

@@ -62,7 +62,7 @@ func startSentinel(t testing.TB, conf string) *redisServer {
 
 func newRedis(t testing.TB, args ...string) *redisServer {
 	t.Helper()
-	dir, err := os.MkdirTemp("", "redis-test-")
+	dir, err := os.MkdirTemp("", "redis-test-") //nolint:usetesting // a shared server outlives the test that starts it
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -118,8 +118,12 @@ func (s *redisServer) answers() bool {
 		return false
 	}
 	defer c.Close()
-	c.SetDeadline(time.Now().Add(time.Second))
-	c.Write([]byte("PING\r\n"))
+	if c.SetDeadline(time.Now().Add(time.Second)) != nil {
+		return false
+	}
+	if _, err := c.Write([]byte("PING\r\n")); err != nil {
+		return false
+	}
 	b := make([]byte, 64)
 	n, _ := c.Read(b)
 	// One that asks for a password, or is still loading, is there too.
@@ -128,8 +132,8 @@ func (s *redisServer) answers() bool {
 
 func (s *redisServer) kill() {
 	if s.cmd != nil {
-		s.cmd.Process.Kill()
-		s.cmd.Wait()
+		_ = s.cmd.Process.Kill() // it may have ended by itself
+		_ = s.cmd.Wait()         // which says that it was killed
 		s.cmd = nil
 	}
 }

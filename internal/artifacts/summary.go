@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"fmt"
 	"io"
+	"slices"
 	"strconv"
 	"strings"
 	"unicode"
@@ -85,7 +86,7 @@ func (v *Value) summarizer(w *bufio.Writer) *summarizer {
 			i := x.childFrom(s.holder, at.from)
 			if n := i - s.holder.first; n < s.holder.children && x.nest(i).from == at.from {
 				s.holder = x.nest(i)
-				s.ref.path = append(s.ref.path[:len(s.ref.path):len(s.ref.path)], n+1)
+				s.ref.path = append(slices.Clip(s.ref.path), n+1)
 				pointer = v.Pointer[at.pointer:]
 			}
 		}
