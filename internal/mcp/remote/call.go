@@ -78,12 +78,14 @@ func (c *Conn) frame(id string, r *rpc.Request, modern bool) []byte {
 	b = append(b, `,"method":"`...)
 	b = append(b, r.Method...)
 	b = append(b, `","params":{`...)
-	if modern || r.Progress != nil {
+	// Progress is asked for also where nobody watches it, since it resets the idle clock.
+	token := r.Progress != nil || r.Idle > 0 && r.Method == "tools/call"
+	if modern || token {
 		b = append(b, `"_meta":{`...)
 		if modern {
 			b = append(b, c.meta...)
 		}
-		if r.Progress != nil {
+		if token {
 			if modern {
 				b = append(b, ',')
 			}

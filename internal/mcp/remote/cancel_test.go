@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"mcpbridge/internal/mcp/rpc"
+	"mcpbridge/internal/raw"
 )
 
 func TestCancel(t *testing.T) {
@@ -263,4 +264,56 @@ func TestAbortedCalls(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestIdle: progress moves the idle deadline, also where nobody watches it.
+func TestIdle(t *testing.T) {
+	const idle, every, times = time.Second, 250 * time.Millisecond, 8
+	// It reports progress to those who ask only, and then answers.
+	steps := func(m *seen, send func(string)) {
+		token := raw.Get(raw.Get(m.params, "_meta"), "progressToken")
+		for range times {
+			time.Sleep(every)
+			if token != nil {
+				send(`{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":` + string(token) + `,"progress":1}}`)
+			}
+		}
+		send(`{"jsonrpc":"2.0","id":` + m.id + `,"result":{}}`)
+	}
+	h := func(w http.ResponseWriter, _ *http.Request, m *seen) {
+		stream(w)
+		steps(m, func(frame string) { say(w, "data: %s\n\n", frame) })
+	}
+	sse := newSSEServer(t, "/post", nil)
+	sse.set("tools/call", func(w http.ResponseWriter, _ *http.Request, m *seen) {
+		w.WriteHeader(202)
+		w.(http.Flusher).Flush()
+		steps(m, func(frame string) { sse.out <- "data: " + frame + "\n\n" })
+	})
+	for name, o := range map[string]Options{
+		"session": pinned(sessionServer(t, h)),
+		"modern":  {URL: modernServer(t, h).URL},
+		"sse":     {URL: sse.URL, Protocol: SSE},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			c := dial(t, o)
+			r := request1(`{}`)
+			r.Idle, r.Total = idle, time.Minute
+			if _, err := c.Do(t.Context(), r); err != nil {
+				t.Errorf("Do = %v", err)
+			}
+		})
+	}
+	t.Run("of nothing but calls", func(t *testing.T) {
+		s := sessionServer(t, nil)
+		s.set("tools/list", answerJSON(`{}`))
+		c := dial(t, pinned(s))
+		if _, err := c.Do(t.Context(), &rpc.Request{Method: "tools/list", Idle: time.Minute}); err != nil {
+			t.Fatal(err)
+		}
+		if got := string(s.got("tools/list")[0].params); got != "{}" {
+			t.Errorf("params are %s", got)
+		}
+	})
 }
