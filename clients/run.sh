@@ -19,7 +19,7 @@ readonly versions=(3.1)
 
 consumers=("$@")
 if ((${#consumers[@]} == 0)); then
-	consumers=(validate typescript python schemathesis)
+	consumers=(validate typescript python java schemathesis)
 fi
 
 die() {
@@ -143,6 +143,12 @@ schemathesis() {
 	local -r left_out='countdown|trigger-long-running-operation|simulate-research-query|gzip-file-as-resource|get-env|write_file|edit_file|create_directory|move_file'
 	.venv/bin/schemathesis --no-color run "$BRIDGE/openapi.json" --url "$BRIDGE" \
 		--exclude-path-regex "/($left_out)\$"
+}
+
+java() {
+	cd java
+	rm -rf target
+	mvn -q -B compile exec:java -Ddocument="$DOCS/all.json"
 }
 
 [[ -x $servers/mcp-server-everything ]] || die 'the MCP servers are not installed: make deps'
