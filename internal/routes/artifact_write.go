@@ -152,7 +152,7 @@ func byteRange(r *http.Request, etag string, size int) (from, to int, ok bool, e
 	if first == "" { // the last so many bytes
 		n, err := parseCount("", last)
 		if err != nil {
-			return 0, 0, false, nil //nolint:nilerr // it cannot be read
+			return 0, 0, false, nil // it cannot be read
 		}
 		from, to = size-min(n, size), size
 	} else {
