@@ -41,6 +41,7 @@ type Conn struct {
 
 	skipped, tooLarge, late atomic.Int64
 	skips                   limiter // of the reading goroutine
+	noise                   string  // the beginning of the first line skipped, in quotes; of the reading goroutine
 
 	once      sync.Once
 	why       cause                       // guarded by done

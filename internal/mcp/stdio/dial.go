@@ -84,7 +84,7 @@ func dial(ctx context.Context, o *Options, version string) (_ *Conn, refused boo
 	}
 
 	words := c.tail.words()
-	_ = c.Close()
+	_ = c.Close() // it has read all there is
 	question := "initialize"
 	if version == statelessVersion {
 		question = "server/discover"
@@ -93,16 +93,16 @@ func dial(ctx context.Context, o *Options, version string) (_ *Conn, refused boo
 	case ctx.Err() != nil:
 		return nil, false, ctx.Err()
 	case late:
-		return nil, false, handshake("the server did not answer " + question + " within " + o.Handshake.String() + words)
+		return nil, false, handshake("the server did not answer " + question + " within " + o.Handshake.String() + c.babble() + words)
 	case c.refused.Load() != nil:
 		e := &rpc.Error{Code: c.refused.Load().Code, Message: c.refused.Load().Message}
 		c.tail.redact.Error(e)
 		return nil, true, handshake(fmt.Sprintf("the server refused initialize: error %d: %s", e.Code, printable(e.Message)))
 	case !c.why.closed:
-		return nil, false, handshake("the server ended during the handshake: " + c.err.Load().Msg)
+		return nil, false, handshake("the server ended during the handshake: " + c.err.Load().Msg + c.babble())
 	default:
 		// It may hold any words of the server's.
-		return nil, false, &rpc.Failure{Reason: rpc.Handshake, Msg: "the handshake failed", Err: errors.New(c.tail.clean([]byte(err.Error())))}
+		return nil, false, &rpc.Failure{Reason: rpc.Handshake, Msg: "the handshake failed" + c.babble(), Err: errors.New(c.tail.clean([]byte(err.Error())))}
 	}
 }
 

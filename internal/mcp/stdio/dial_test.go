@@ -1,9 +1,11 @@
 package stdio
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -264,5 +266,55 @@ func TestDialStartTimeout(t *testing.T) {
 	}
 	if n := ownChildren(); len(n) > 0 {
 		t.Errorf("processes left: %v", n)
+	}
+}
+
+// A server that talks to people on its output, and fails, is told so.
+func TestDialBabble(t *testing.T) {
+	const secret = "hunter2-secret"
+	long := strings.Repeat("é", 94) // so that the excerpt would end within the secret
+	for _, tt := range []struct {
+		name, script, want string
+	}{
+		{"silent", `echo hello world; echo; echo [1]; echo more; echo compiling >&2`, `it printed 3 lines that are not JSON-RPC, the first: "hello world"; its last words: compiling`},
+		{"one line", `echo hello world`, `it printed a line that is not JSON-RPC: "hello world"`},
+		{"escaped", `printf '\033[31mred\033[0m \033]0;"x"\a\377\r\n'`, `it printed a line that is not JSON-RPC: "red \x1b]0;\"x\"\a\xff"`},
+		{"redacted", `echo the key is ` + secret, `it printed a line that is not JSON-RPC: "the key is [redacted]"`},
+		{"capped", `echo ` + long + secret + long, `JSON-RPC: "` + long + `[redacted]…"`},
+		{"too large", `echo '` + strings.Repeat("x", 187) + secret + strings.Repeat("x", 40_000) + `'`, `JSON-RPC: "` + strings.Repeat("x", 187) + `[redacted]xx…"`},
+	} {
+		for _, ends := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%s, ends %v", tt.name, ends), func(t *testing.T) {
+				t.Parallel()
+				var log bytes.Buffer
+				o := fakeOptions(t, "")
+				o.Log = newTextLog(&log)
+				o.Command, o.Args = sh(t), []string{"-c", tt.script + "; read a; read b"}
+				o.Redact = []string{secret}
+				o.Handshake, o.CloseWait = 2*time.Second, 100*time.Millisecond
+				want := "the server did not answer initialize within 2s; " + tt.want
+				if ends {
+					o.Handshake = time.Minute
+					o.Args[1] = tt.script + "; exit 3"
+					before, words, _ := strings.Cut(tt.want, "; its last")
+					if words != "" {
+						words = "; its last" + words
+					}
+					want = "the server ended during the handshake: the process exited with status 3" + words + "; " + before
+				}
+				_, err := Dial(t.Context(), o)
+				f := failure(t, err)
+				if tt.name == "capped" || tt.name == "too large" {
+					if !strings.HasSuffix(f.Msg, tt.want) {
+						t.Errorf("Dial = %q, want …%q", f.Msg, tt.want)
+					}
+				} else if f.Msg != want {
+					t.Errorf("Dial = %q, want %q", f.Msg, want)
+				}
+				if strings.Contains(log.String(), "hunter") {
+					t.Errorf("the log holds the secret: %s", log.String())
+				}
+			})
+		}
 	}
 }

@@ -4,10 +4,12 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"slices"
 	"strconv"
 	"time"
+	"unicode/utf8"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 
@@ -15,8 +17,12 @@ import (
 	"mcpbridge/internal/raw"
 )
 
-// excerptBytes of a skipped line go to the log.
-const excerptBytes = 200
+const (
+	// excerptBytes of a skipped line go to the log or a message.
+	excerptBytes = 200
+	// headBytes of it are looked at: a secret at the excerpt's end must be seen whole.
+	headBytes = 4 << 10
+)
 
 // line finds out what a line of the server's output is and hands it on. It may
 // keep b if own is set.
@@ -138,14 +144,61 @@ func (c *Conn) dropped(s *skim) {
 
 // skip counts a line that is no use, and logs the beginning of it.
 func (c *Conn) skip(b []byte, why string) {
-	c.skipped.Add(1)
+	b = b[:min(len(b), headBytes)]
+	if c.skipped.Add(1) == 1 {
+		c.noise = quoted(c.tail.redact.Text(string(bytes.TrimSpace(b))))
+	}
 	ok, lost := c.skips.allow(time.Now())
 	if !ok {
 		return
 	}
-	attrs := []slog.Attr{slog.String("why", why), slog.String("line", c.tail.clean(b[:min(len(b), excerptBytes)]))}
+	attrs := []slog.Attr{slog.String("why", why), slog.String("line", excerpt(c.tail.clean(b)))}
 	if lost > 0 {
 		attrs = append(attrs, slog.Int("suppressed", lost))
 	}
 	c.o.Log.LogAttrs(context.Background(), slog.LevelInfo, "skipped a line of the server's output", attrs...)
+}
+
+// excerpt returns the beginning of a text.
+func excerpt(s string) string {
+	if len(s) <= excerptBytes {
+		return s
+	}
+	n := excerptBytes
+	for !utf8.RuneStart(s[n]) {
+		n--
+	}
+	return s[:n] + "…"
+}
+
+// quoted returns the beginning of a line in quotes, with nothing in it that does not print.
+func quoted(s string) string {
+	q := []byte{'"'}
+	for s != "" {
+		if n := colourCode(s); n > 0 {
+			s = s[n:]
+			continue
+		}
+		_, n := utf8.DecodeRuneInString(s)
+		r := strconv.Quote(s[:n])
+		if r = r[1 : len(r)-1]; len(q)+len(r) > excerptBytes {
+			q = append(q, "…"...)
+			break
+		}
+		q = append(q, r...)
+		s = s[n:]
+	}
+	return string(append(q, '"'))
+}
+
+// babble tells of the lines that were no frames, for a message. Nothing must be read any more.
+func (c *Conn) babble() string {
+	switch n := c.skipped.Load(); n {
+	case 0:
+		return ""
+	case 1:
+		return "; it printed a line that is not JSON-RPC: " + c.noise
+	default:
+		return fmt.Sprintf("; it printed %d lines that are not JSON-RPC, the first: %s", n, c.noise)
+	}
 }

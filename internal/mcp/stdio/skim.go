@@ -23,7 +23,7 @@ const tokenBytes = 32
 // feed takes the next piece.
 func (s *skim) feed(b []byte) {
 	s.size += len(b)
-	if n := excerptBytes - len(s.head); n > 0 {
+	if n := headBytes - len(s.head); n > 0 {
 		s.head = append(s.head, b[:min(n, len(b))]...)
 	}
 	for i := 0; i < len(b); i++ {
