@@ -75,6 +75,9 @@ func run(ctx context.Context, args []string, getenv func(string) string, stdin i
 		return err
 	}
 	args, behind := cutCommand(args)
+	if len(args) > 0 && args[0] == "openapi" { // whose own flag of this name is another
+		parser.Model.Flags = slices.DeleteFunc(parser.Model.Flags, func(f *kong.Flag) bool { return f.Name == "version" })
+	}
 	command, err := parser.Parse(args)
 	if err != nil {
 		return fmt.Errorf("%w; %w", err, errUsage)

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"mcpbridge/internal/bridge"
+	"mcpbridge/internal/openapi"
 	"mcpbridge/internal/routes"
 )
 
@@ -12,6 +13,8 @@ type openapiCmd struct {
 	configFlags
 	Handle  string `arg:"" optional:"" help:"Only this server's tools, with paths relative to it."`
 	YAML    bool   `help:"Print YAML instead of JSON."`
+	Version string `enum:"3.1,3.0" default:"3.1" help:"Of OpenAPI: 3.1, or 3.0 for older generators."`
+	Profile string `enum:",flat" default:"" help:"With flat, without references in tools' schemas, for tool hosts that hardly resolve them."`
 	Partial bool   `help:"Print the document also if a server cannot be used."`
 	Fixed   bool   `help:"Print the document of the bridge's own fixed operations, in YAML; needs no configuration."`
 }
@@ -40,11 +43,8 @@ func (c *openapiCmd) Run(ctx context.Context, io streams) error {
 		if c.Handle != "" {
 			doc = a.documents.Handle(view, c.Handle)
 		}
-		b := doc.JSON().Body
-		if c.YAML {
-			b = doc.YAML().Body
-		}
-		_, err := io.stdout.Write(b)
+		form := openapi.Form{Older: c.Version == "3.0", Flat: c.Profile == "flat", YAML: c.YAML}
+		_, err := io.stdout.Write(doc.Form(form).Body)
 		return err
 	})
 }

@@ -121,7 +121,7 @@ func (s *server) catalogueRoutes() {
 	registerInput(s, huma.Operation{
 		Method: http.MethodGet, Path: "/tools/{handle}/{tool}", OperationID: "get-tool", Tags: []string{"catalogue"},
 		Summary:     "Describe a tool",
-		Description: "The tool as its server lists it. The ETag is its schema_sha256. Tools called docs, openapi.json or openapi.yaml, where this path is another thing's, are in the server's description.",
+		Description: "The tool as its server lists it. The ETag is its schema_sha256. Tools called docs, openapi.json or the like, where this path is another thing's, are in the server's description.",
 		Responses:   s.answers(s.jsonAnswer("The tool.", ToolInfo{}), bridge.Malformed, Unauthenticated, bridge.Forbidden, bridge.NotFound, bridge.NotReady, bridge.Unavailable, bridge.UpstreamAuth),
 	}, s.getTool)
 }
@@ -265,7 +265,7 @@ func toolInfo(t *bridge.Tool, up string) ToolInfo {
 // server, where the tool's own path is something else.
 func describeRef(handle, tool string) string {
 	switch tool {
-	case "", ".", "..", "docs", "openapi.json", "openapi.yaml":
+	case "", ".", "..", "docs", "openapi.json", "openapi.yaml", "openapi-3.0.json", "openapi-3.0.yaml":
 		return serverRef(handle) + "?q=" + url.QueryEscape(tool)
 	default:
 		return toolRef(handle, tool)

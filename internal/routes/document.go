@@ -21,45 +21,64 @@ type Documents interface {
 var _ Documents = (*openapi.Documents)(nil)
 
 func (s *server) documentRoutes() {
+	handles := param("query", "handles", "Only the tools of these servers, by their handles with commas between. An empty list is none; a handle that is not there, or not visible, is left out.")
+	profile := &huma.Param{
+		Name: "profile", In: "query", Schema: &huma.Schema{Type: huma.TypeString, Enum: []any{"flat"}},
+		Description: "flat writes the schemas of tools without references, recursion to a few levels, and what a body composes at its top as plain properties: for tool hosts that hardly resolve references.",
+	}
 	for _, f := range []struct {
-		ext, name, mediaType string
-		encode               func(*openapi.Document) openapi.Encoded
+		version, suffix, id string // in the text, the path and the operation's id
+		ext, name           string
+		form                openapi.Form
 	}{
-		{"json", "JSON", "application/json", (*openapi.Document).JSON},
-		{"yaml", "YAML", "application/yaml", (*openapi.Document).YAML},
+		{"3.1", "", "", "json", "JSON", openapi.Form{}},
+		{"3.1", "", "", "yaml", "YAML", openapi.Form{YAML: true}},
+		{"3.0", "-3.0", "-3-0", "json", "JSON", openapi.Form{Older: true}},
+		{"3.0", "-3.0", "-3-0", "yaml", "YAML", openapi.Form{Older: true, YAML: true}},
 	} {
 		ok := &huma.Response{
 			Description: "The document.",
 			Headers:     map[string]*huma.Header{"ETag": {Description: "Names these bytes.", Schema: &huma.Schema{Type: huma.TypeString}}},
-			Content:     map[string]*huma.MediaType{f.mediaType: {Schema: &huma.Schema{}}},
+			Content:     map[string]*huma.MediaType{"application/" + f.ext: {Schema: &huma.Schema{}}},
 		}
-		handles := param("query", "handles", "Only the tools of these servers, by their handles with commas between. An empty list is none; a handle that is not there, or not visible, is left out.")
+		what := f.name
+		if f.form.Older {
+			what = "OpenAPI " + f.version + " and " + f.name
+		}
 		s.register(huma.Operation{
-			Method: http.MethodGet, Path: "/openapi." + f.ext, OperationID: "get-openapi-" + f.ext, Tags: []string{"documents"},
-			Summary:     "Get the document of all tools, as " + f.name,
-			Description: "The OpenAPI 3.1 document of all tools that the caller may call.",
-			Parameters:  []*huma.Param{handles},
+			Method: http.MethodGet, Path: "/openapi" + f.suffix + "." + f.ext, OperationID: "get-openapi" + f.id + "-" + f.ext, Tags: []string{"documents"},
+			Summary:     "Get the document of all tools, as " + what,
+			Description: "The OpenAPI " + f.version + " document of all tools that the caller may call.",
+			Parameters:  []*huma.Param{handles, profile},
 			Responses:   notModified(s.answers(ok, bridge.Malformed, Unauthenticated, bridge.Forbidden, bridge.NotReady)),
 		}, func(x *exchange, r *http.Request) error {
 			view, err := x.view(r)
 			if err != nil {
 				return err
 			}
+			form, err := profiled(r, f.form)
+			if err != nil {
+				return err
+			}
 			if err := coldStart(view.Ready, view.Servers...); err != nil {
 				return err
 			}
-			x.writeDocument(r, f.encode(s.Documents.Whole(view)))
+			x.writeDocument(r, s.Documents.Whole(view).Form(form))
 			return nil
 		})
 		s.register(huma.Operation{
-			Method: http.MethodGet, Path: "/tools/{handle}/openapi." + f.ext, OperationID: "get-server-openapi-" + f.ext, Tags: []string{"documents"},
-			Summary:     "Get the document of one server's tools, as " + f.name,
-			Description: "The OpenAPI 3.1 document of one server's tools. Its paths are relative to /tools/{handle}.",
-			Parameters:  []*huma.Param{handleParam},
+			Method: http.MethodGet, Path: "/tools/{handle}/openapi" + f.suffix + "." + f.ext, OperationID: "get-server-openapi" + f.id + "-" + f.ext, Tags: []string{"documents"},
+			Summary:     "Get the document of one server's tools, as " + what,
+			Description: "The OpenAPI " + f.version + " document of one server's tools. Its paths are relative to /tools/{handle}.",
+			Parameters:  []*huma.Param{handleParam, profile},
 			Responses:   notModified(s.answers(ok, bridge.Malformed, Unauthenticated, bridge.Forbidden, bridge.NotFound, bridge.NotReady)),
 		}, func(x *exchange, r *http.Request) error {
 			handle := segment(r, "handle")
 			view, err := x.view(r)
+			if err != nil {
+				return err
+			}
+			form, err := profiled(r, f.form)
 			if err != nil {
 				return err
 			}
@@ -70,10 +89,26 @@ func (s *server) documentRoutes() {
 			if err := coldStart(view.Ready, srv); err != nil {
 				return err
 			}
-			x.writeDocument(r, f.encode(s.Documents.Handle(view, handle)))
+			x.writeDocument(r, s.Documents.Handle(view, handle).Form(form))
 			return nil
 		})
 	}
+}
+
+// profiled is the form that the query asks for.
+func profiled(r *http.Request, f openapi.Form) (openapi.Form, error) {
+	q, err := query(r)
+	if err != nil {
+		return f, err
+	}
+	switch q.Get("profile") {
+	case "":
+	case "flat":
+		f.Flat = true
+	default:
+		return f, &bridge.Error{Kind: bridge.Malformed, Op: "routes.document", Msg: "The only profile of a document is flat."}
+	}
+	return f, nil
 }
 
 // coldStart refuses a document that would lack a server which has neither

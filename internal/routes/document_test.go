@@ -23,6 +23,13 @@ func TestDocuments(t *testing.T) {
 		{"/tools/files/openapi.yaml", "application/yaml", `/read`, "/add"},
 		{"/openapi.json?handles=files", "application/json", `"/tools/files/read"`, "/tools/demo"},
 		{"/openapi.json?handles=", "application/json", `"paths":{}`, "/tools/"},
+		{"/openapi-3.0.json", "application/json", `{"openapi":"3.0.3"`, `"examples"`},
+		{"/openapi-3.0.yaml", "application/yaml", `openapi: "3.0.3"`, `examples`},
+		{"/tools/demo/openapi-3.0.json", "application/json", `"/a%2Fb"`, "/read"},
+		{"/tools/files/openapi-3.0.yaml", "application/yaml", `/read`, "/add"},
+		{"/openapi.json?profile=flat", "application/json", `{"openapi":"3.1.0"`, `/schemas/Content"`},
+		{"/tools/demo/openapi-3.0.json?profile=flat", "application/json", `{"openapi":"3.0.3"`, `/schemas/Content"`},
+		{"/openapi-3.0.yaml?profile=flat&handles=files", "application/yaml", `/tools/files/read`, `/tools/demo`},
 	}
 	for _, tt := range tests {
 		r := c.do("GET", tt.path, "", "Accept-Encoding: identity")
@@ -38,9 +45,17 @@ func TestDocuments(t *testing.T) {
 	}
 }
 
+func TestUnknownProfile(t *testing.T) {
+	c := newFixture().serve(t)
+	for _, path := range []string{"/openapi.json?profile=wide", "/tools/demo/openapi-3.0.yaml?profile=Flat"} {
+		c.do("GET", path, "").wantProblem(t, 400, bridge.Malformed)
+	}
+	c.do("GET", "/tools/nobody/openapi-3.0.json", "").wantProblem(t, 404, bridge.NotFound)
+}
+
 func TestDocumentEncodings(t *testing.T) {
 	c := newFixture().serve(t)
-	for _, path := range []string{"/openapi.json", "/openapi.yaml", "/tools/demo/openapi.json", "/tools/demo/openapi.yaml"} {
+	for _, path := range []string{"/openapi.json", "/openapi.yaml", "/tools/demo/openapi.json", "/tools/demo/openapi.yaml", "/openapi-3.0.json", "/tools/demo/openapi-3.0.yaml", "/openapi.json?profile=flat"} {
 		plain := c.do("GET", path, "", "Accept-Encoding: identity")
 		zipped := c.do("GET", path, "", "Accept-Encoding: br, gzip;q=0.5")
 		if zipped.header.Get("Content-Encoding") != "gzip" {
@@ -114,6 +129,7 @@ func TestColdStart(t *testing.T) {
 	c := f.serve(t)
 	for path, want := range map[string]int{
 		"/openapi.json": 503, "/openapi.yaml": 503, "/tools/slow/openapi.json": 503, "/tools/slow/openapi.yaml": 503,
+		"/openapi-3.0.json": 503, "/tools/slow/openapi-3.0.yaml": 503, "/openapi-3.0.json?handles=demo": 200, "/tools/demo/openapi-3.0.json": 200,
 		"/openapi.json?handles=demo": 200, "/openapi.json?handles=demo,slow": 503, "/openapi.json?handles=down": 200,
 		"/tools/demo/openapi.json": 200, "/tools/down/openapi.json": 200, "/tools/again/openapi.yaml": 200, "/tools": 200, "/tools/slow": 200, "/docs": 200,
 	} {

@@ -21,7 +21,7 @@ import (
 // names are tools' names that paths, routers and patterns could take for something else.
 var names = []string{
 	"echo", "a/b", "a/b/c", "/", "x/", "{id}", "{", "*", "a b", " ", "a+b", "ü", "☃", "日本", "%25", "a%2Fb", "%", "100%",
-	"..", ".", "a..b", "a:b", "a?b", "a#b", "a;b", "a=b&c", "a\\b", "docs", "openapi.json", "openapi.yaml", "assets", "tool", `"quoted"`, "<b>", "~", "@type",
+	"..", ".", "a..b", "a:b", "a?b", "a#b", "a;b", "a=b&c", "a\\b", "docs", "openapi.json", "openapi.yaml", "openapi-3.0.json", "assets", "tool", `"quoted"`, "<b>", "~", "@type",
 }
 
 // newNamesFixture returns a fixture whose server "n" has all of these tools, each of which answers with its name.
