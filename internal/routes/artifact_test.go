@@ -305,7 +305,13 @@ func TestRanges(t *testing.T) {
 		{fmt.Sprintf("bytes=%d-%d", n-1, n-1), all[n-1:], fmt.Sprintf("bytes %d-%d/%d", n-1, n-1, n)},
 		{"bytes=0-0", all[:1], fmt.Sprintf("bytes 0-0/%d", n)},
 		// What is no one range is no range.
-		{"bytes=0-1,3-4", all, ""}, {"items=0-1", all, ""}, {"bytes=x-1", all, ""}, {"bytes=3-1", all, ""}, {"bytes=-", all, ""}, {"bytes=5", all, ""}, {"bytes=", all, ""},
+		{"bytes=0-1,3-4", all, ""},
+		{"items=0-1", all, ""},
+		{"bytes=x-1", all, ""},
+		{"bytes=3-1", all, ""},
+		{"bytes=-", all, ""},
+		{"bytes=5", all, ""},
+		{"bytes=", all, ""},
 	} {
 		r := k.get("/content/1?format=raw", "Range: "+tt.ranges)
 		status := 206
