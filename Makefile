@@ -15,8 +15,11 @@ export GOWORK := off
 PKG ?= ./...
 # More flags for go test: make test ARGS='-run TestDocs -v'
 ARGS ?=
+# Which consumers to run, all by default: make clients CONSUMERS='typescript java'
+CONSUMERS ?=
 
 NPM := testdata/npm
+CLIENTS := clients
 # The linters and their versions; a module file of their own keeps them out of go.mod.
 LINT := go tool -modfile=tools/go.mod golangci-lint
 
@@ -34,8 +37,8 @@ programs:
 # npm clears node_modules before it installs, so the stamp inside is there only
 # after an install that went through to its end. No setting is left to a
 # .npmrc in somebody's home, and no package's install script is run.
-$(NPM)/node_modules/.stamp: $(NPM)/package.json $(NPM)/package-lock.json $(NPM)/.npmrc | programs
-	cd $(NPM) && npm ci --ignore-scripts --no-fund --no-audit --no-progress --no-update-notifier --loglevel=error
+%/node_modules/.stamp: %/package.json %/package-lock.json %/.npmrc | programs
+	cd $* && npm ci --ignore-scripts --no-fund --no-audit --no-progress --no-update-notifier --loglevel=error
 	@touch $@
 
 .PHONY: build
@@ -50,6 +53,19 @@ run: build ## serve the built-in demo server on 127.0.0.1:8080; needs only Go
 .PHONY: test
 test: deps ## run every test with the race detector
 	CGO_ENABLED=1 go test -race -timeout 10m $(ARGS) $(PKG)
+
+.PHONY: clients
+clients: deps client-programs $(CLIENTS)/npm/node_modules/.stamp $(CLIENTS)/python/.venv/.stamp ## generate clients from a live bridge's documents, and call it with them
+	$(CLIENTS)/run.sh $(CONSUMERS)
+
+$(CLIENTS)/python/.venv/.stamp: $(CLIENTS)/python/requirements.txt | client-programs
+	python3 -m venv --clear $(@D)
+	$(@D)/bin/pip install --quiet --disable-pip-version-check --require-hashes --no-deps --requirement $<
+	@touch $@
+
+.PHONY: client-programs
+client-programs:
+	@$(CLIENTS)/deps.sh
 
 .PHONY: lint
 lint: ## check form, vet, modernity and go.mod; changes nothing

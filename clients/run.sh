@@ -148,7 +148,7 @@ schemathesis() {
 java() {
 	cd java
 	rm -rf target
-	mvn -q -B compile exec:java -Ddocument="$DOCS/all.json"
+	mvn -q -B -Dstyle.color=never compile exec:java -Ddocument="$DOCS/all.json"
 }
 
 [[ -x $servers/mcp-server-everything ]] || die 'the MCP servers are not installed: make deps'
