@@ -132,7 +132,7 @@ func (c *Conn) Do(ctx context.Context, r *rpc.Request) (json.RawMessage, error) 
 	}
 	return nil, &rpc.Failure{
 		Reason: rpc.Deadline, Err: rpc.ErrDeadline,
-		Msg: fmt.Sprintf("no answer came within %s", time.Since(k.began).Round(time.Millisecond)),
+		Msg: fmt.Sprintf("no answer came within %s", rpc.Duration(time.Since(k.began))),
 	}
 }
 

@@ -151,7 +151,7 @@ func (c *Conn) dialFailure(ctx, hctx context.Context, wait time.Duration, err er
 		return ctx.Err()
 	}
 	if errors.Is(context.Cause(hctx), errHandshake) {
-		return &rpc.Failure{Reason: rpc.Handshake, Msg: fmt.Sprintf("%s did not finish the handshake within %s", c.where, wait)}
+		return &rpc.Failure{Reason: rpc.Handshake, Msg: fmt.Sprintf("%s did not finish the handshake within %s", c.where, rpc.Duration(wait))}
 	}
 	if e, ok := errors.AsType[*rpc.Error](err); ok {
 		return &rpc.Failure{Reason: rpc.Handshake, Msg: fmt.Sprintf("%s answered error %d to the handshake: %s", c.where, e.Code, clip(c.secrets.Text(e.Message)))}

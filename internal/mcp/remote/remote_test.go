@@ -226,7 +226,7 @@ func TestHandshakeIsBounded(t *testing.T) {
 	leakFree(t)
 	for _, protocol := range []string{Auto, v20260728, v20251125, SSE} {
 		s := newServer(t, map[string]handler{"server/discover": hang, "initialize": hang, "GET": hang})
-		_, err := Dial(t.Context(), Options{URL: s.URL, Protocol: protocol, Options: rpc.Options{Handshake: 200 * time.Millisecond}})
+		_, err := Dial(t.Context(), Options{URL: s.URL, Protocol: protocol, Options: rpc.Options{Handshake: 200*time.Millisecond + 1}})
 		f := failed(t, err, rpc.Handshake)
 		if !strings.Contains(f.Msg, "within 200ms") {
 			t.Errorf("%s: %v", protocol, f.Msg)

@@ -193,7 +193,7 @@ func (c *Conn) notice(why cause) string {
 	case why.exited:
 		return c.proc.fate()
 	case errors.Is(why.write, errStuck):
-		return "the server did not read its input for " + c.o.WriteTimeout.String() + " and was killed"
+		return "the server did not read its input for " + rpc.Duration(c.o.WriteTimeout) + " and was killed"
 	case why.write != nil:
 		return "it closed its input (" + reason(why.write).Error() + ")"
 	default:

@@ -93,7 +93,7 @@ func dial(ctx context.Context, o *Options, version string) (_ *Conn, refused boo
 	case ctx.Err() != nil:
 		return nil, false, ctx.Err()
 	case late:
-		return nil, false, handshake("the server did not answer " + question + " within " + o.Handshake.String() + c.babble() + words)
+		return nil, false, handshake("the server did not answer " + question + " within " + rpc.Duration(o.Handshake) + c.babble() + words)
 	case c.refused.Load() != nil:
 		e := &rpc.Error{Code: c.refused.Load().Code, Message: c.refused.Load().Message}
 		c.tail.redact.Error(e)

@@ -83,7 +83,7 @@ func TestDialFailures(t *testing.T) {
 			`the server ended during the handshake: the process exited with status 3; its last words: cannot open the database\a`,
 		},
 		{
-			"never answers", func(o *Options) { o.Env = []string{"STDIO_FAKE=silent"}; o.Handshake = 3 * time.Second }, rpc.Handshake,
+			"never answers", func(o *Options) { o.Env = []string{"STDIO_FAKE=silent"}; o.Handshake = 3*time.Second - 1 }, rpc.Handshake,
 			"the server did not answer initialize within 3s; its last words: still compiling",
 		},
 		{

@@ -207,9 +207,9 @@ func (c *call) left(r *rpc.Request) time.Duration {
 
 func overtime(c *call, r *rpc.Request) string {
 	if r.Total > 0 && sinceStart() >= c.written.Load()+int64(r.Total) {
-		return "the server did not answer within " + r.Total.String()
+		return "the server did not answer within " + rpc.Duration(r.Total)
 	}
-	return "the server neither answered nor reported progress for " + r.Idle.String()
+	return "the server neither answered nor reported progress for " + rpc.Duration(r.Idle)
 }
 
 // take takes a call out of the map; whoever gets it owes it an answer.

@@ -222,7 +222,7 @@ func TestIdle(t *testing.T) {
 	}
 
 	r = request("never", nil)
-	r.Idle, r.Total = 100*time.Millisecond, time.Minute
+	r.Idle, r.Total = 100*time.Millisecond+1, time.Minute
 	_, err := c.Do(t.Context(), r)
 	want := &rpc.Failure{Reason: rpc.Deadline, Msg: "the server neither answered nor reported progress for 100ms"}
 	if d := cmp.Diff(error(want), err); d != "" {
@@ -237,7 +237,7 @@ func TestTotal(t *testing.T) {
 	o.CancelGrace = time.Second
 	c := dialFake(t, o)
 	r := request("forever", map[string]any{"every": 10 * time.Millisecond})
-	r.Idle, r.Total = 400*time.Millisecond, 500*time.Millisecond
+	r.Idle, r.Total = 400*time.Millisecond, 500*time.Millisecond-1
 	var ended atomic.Bool
 	r.Progress = func(json.RawMessage) {
 		if ended.Load() {

@@ -143,7 +143,7 @@ func (p *process) launch(ctx context.Context, o *Options, path string) error {
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
-		return fmt.Errorf("command %q was not started within %v", o.Command, o.Start)
+		return fmt.Errorf("command %q was not started within %s", o.Command, rpc.Duration(o.Start))
 	case len(word) > 0:
 		p.stop(0, 0)
 		return execError(o, errors.New(strings.TrimSpace(string(word))))

@@ -83,7 +83,7 @@ func TestClosedInput(t *testing.T) {
 // A server that stops reading is killed, not waited for; meanwhile callers can leave.
 func TestStopsReading(t *testing.T) {
 	o := fakeOptions(t, "plain")
-	o.WriteTimeout = time.Second
+	o.WriteTimeout = time.Second + 1
 	o.CancelGrace = time.Hour
 	c := dialFake(t, o)
 	do(t, c, request("deafen", nil))

@@ -3,6 +3,7 @@ package stdio
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -49,7 +50,7 @@ func TestErrorsHoldNoSecrets(t *testing.T) {
 	}
 	long := fmt.Sprintf(`{"jsonrpc":"2.0","id":@,"error":{"code":-1,"message":%q}}`, strings.Repeat("é", 3<<20))
 	_, err = c.Do(t.Context(), request("frame", map[string]any{"text": long}))
-	if e, ok := err.(*rpc.Error); !ok || len(e.Message) > rpc.MessageBytes || !strings.HasSuffix(e.Message, "é…") {
+	if e, ok := errors.AsType[*rpc.Error](err); !ok || len(e.Message) > rpc.MessageBytes || !strings.HasSuffix(e.Message, "é…") {
 		t.Errorf("a message of 6 MiB came as %T of %d bytes", err, len(err.Error()))
 	}
 }
