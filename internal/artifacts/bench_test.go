@@ -2,6 +2,7 @@ package artifacts
 
 import (
 	"fmt"
+	"io"
 	"strings"
 	"testing"
 
@@ -42,6 +43,81 @@ func BenchmarkWalk(b *testing.B) {
 			}
 			b.ReportMetric(float64(n)/float64(len(bytes)), "index/byte")
 		})
+	}
+}
+
+func BenchmarkRedis(b *testing.B) {
+	s := newRedis(b)
+	b.Cleanup(s.stop)
+	k := New(Options{Store: openRedis(b, s.url())})
+	b.Run("keep small", func(b *testing.B) {
+		r := result(b, benchDocs()["small"])
+		b.ReportAllocs()
+		for b.Loop() {
+			keep(b, k, ann, r)
+		}
+	})
+	for name, d := range large() {
+		r := structured(b, d.doc)
+		b.Run("keep/"+name, func(b *testing.B) {
+			b.SetBytes(int64(len(r.Raw)))
+			b.ReportAllocs()
+			for b.Loop() {
+				if err := k.Delete(b.Context(), ann, keep(b, k, ann, r).Ref); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+		ref := keep(b, k, ann, r).Ref
+		for pointer := range d.pointers {
+			b.Run(fmt.Sprintf("field/%s%.30s", name, pointer), func(b *testing.B) {
+				b.ReportAllocs()
+				for b.Loop() {
+					at(b, open(b, k, ann, ref), pointer)
+				}
+			})
+		}
+		b.Run("whole/"+name, func(b *testing.B) {
+			b.SetBytes(int64(len(r.Raw)))
+			b.ReportAllocs()
+			for b.Loop() {
+				v, err := open(b, k, ann, ref).Data("")
+				if err != nil {
+					b.Fatal(err)
+				}
+				if _, err := v.WriteTo(io.Discard); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+		if err := k.Delete(b.Context(), ann, ref); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+func BenchmarkViews(b *testing.B) {
+	k := New(Options{Store: NewMemory(1 << 30), Summaries: 1000})
+	for _, name := range []string{"page", "text", "rows"} {
+		ref := keep(b, k, ann, result(b, benchDocs()[name])).Ref
+		for view, f := range map[string]func(*Value) error{
+			"summary": func(v *Value) error { return v.Summarize(io.Discard) },
+			"search":  func(v *Value) error { _, _, err := v.Search(Search{Text: "nowhere at all"}); return err },
+		} {
+			b.Run(view+"/"+name, func(b *testing.B) {
+				b.ReportAllocs()
+				for b.Loop() {
+					v, err := open(b, k, ann, ref).Data("")
+					if err != nil {
+						b.Fatal(err)
+					}
+					b.SetBytes(v.Size())
+					if err := f(v); err != nil {
+						b.Fatal(err)
+					}
+				}
+			})
+		}
 	}
 }
 

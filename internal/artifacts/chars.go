@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"encoding/binary"
 	"math/bits"
+	"unicode/utf16"
+	"unicode/utf8"
 
 	"mcpbridge/internal/raw"
 )
@@ -115,6 +117,50 @@ func skipChars(s []byte, at, n int, first bool) (end, missing int) {
 		}
 	}
 	return at, n
+}
+
+// escaped returns the character that the escape at i stands for. Half a surrogate pair is U+FFFD.
+func escaped(s []byte, i int) rune {
+	if i+1 >= len(s) {
+		return utf8.RuneError
+	}
+	switch c := s[i+1]; c {
+	case 'b':
+		return '\b'
+	case 'f':
+		return '\f'
+	case 'n':
+		return '\n'
+	case 'r':
+		return '\r'
+	case 't':
+		return '\t'
+	case 'u':
+		r := hex4(s, i+2)
+		if utf16.IsSurrogate(r) {
+			if escapeEnd(s, i)-i < 12 {
+				return utf8.RuneError
+			}
+			return utf16.DecodeRune(r, hex4(s, i+8))
+		}
+		return r
+	default:
+		return rune(c)
+	}
+}
+
+// hex4 returns the number that the four hex digits at i are.
+func hex4(s []byte, i int) (r rune) {
+	for _, c := range s[i:min(i+4, len(s))] {
+		switch {
+		case c <= '9':
+			c -= '0'
+		default:
+			c = c | 0x20 - 'a' + 10
+		}
+		r = r<<4 | rune(c)
+	}
+	return r
 }
 
 // unquoteInner returns the text of the inside of a string, or of a part of it that is cut between characters.

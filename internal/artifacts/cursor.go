@@ -213,11 +213,11 @@ func (c *cursor) skipString(i int) int {
 	}
 	for n := 2 * nearBytes; c.err == nil; n *= 2 {
 		b := c.need(i, n)
+		if len(b) == 0 || i+n >= c.size && !stringIn(b) {
+			break
+		}
 		if stringIn(b) {
 			return i + stringEnd(b, 0)
-		}
-		if i+n >= c.size {
-			break
 		}
 	}
 	return c.size

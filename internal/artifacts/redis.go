@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
+	"github.com/redis/go-redis/v9/maintnotifications"
 
 	"mcpbridge/internal/bridge"
 )
@@ -114,6 +115,7 @@ func redisOptions(rawURL string) (*redis.UniversalOptions, error) {
 	o.MaxRedirects = 3
 	o.PipelinePoolSize = -1
 	o.DisableIdentity = true
+	o.MaintNotificationsConfig = &maintnotifications.Config{Mode: maintnotifications.ModeDisabled}
 	return o, nil
 }
 

@@ -35,31 +35,60 @@ func (v *Value) Search(o Search) (found []Match, more bool, err error) {
 	if o.Around <= 0 {
 		o.Around = 200
 	}
-	s := &searcher{c: v.a.c, o: o, found: []Match{}, pointer: []byte(v.Pointer)}
+	s := newSearcher(v, o)
+	switch {
+	case v.wrapped:
+		s.path = append(s.path, child{})
+		s.value(v.span)
+	case v.before == "":
+		s.value(v.span)
+	case v.Kind == raw.String:
+		s.string(v.span, v.first)
+	default:
+		s.children(v.span, v.Kind == raw.Object, v.first)
+	}
+	if err := v.a.c.failed(); err != nil {
+		return nil, false, err
+	}
+	return s.found, s.more, nil
+}
+
+// A searcher goes over the strings of a value, character by character, by the algorithm of Knuth, Morris and
+// Pratt: no text is decoded but what is shown.
+type searcher struct {
+	a     *Artifact
+	c     *cursor
+	o     Search
+	text  []rune // folded
+	back  []int  // :: characters that match -> how many of them still do when the next does not
+	plain [utf8.RuneSelf]rune
+
+	from  string  // the pointer of the value that is searched
+	whole bool    // that is wrapped
+	path  []child // from there to the current value
+	found []Match
+	more  bool // one too many was found, which ends it
+}
+
+func newSearcher(v *Value, o Search) *searcher {
+	s := &searcher{a: v.a, c: v.a.c, o: o, found: []Match{}, from: v.Pointer, whole: v.wrapped}
+	for c := range s.plain {
+		s.plain[c] = fold(rune(c))
+	}
 	for _, r := range o.Text {
 		s.text = append(s.text, fold(r))
 	}
-	switch {
-	case v.wrapped:
-		s.pointer = append(s.pointer, "/content"...)
-		s.value(v.span)
-	case v.before != "" && v.Kind != raw.String:
-		s.children(v.span, v.Kind == raw.Object, v.first)
-	case v.before == "":
-		s.value(v.span)
-	default:
-		s.string(v.span)
+	s.back = make([]int, len(s.text)+1)
+	for i, k := 1, 0; i < len(s.text); i++ {
+		for k > 0 && s.text[k] != s.text[i] {
+			k = s.back[k]
+		}
+		if s.text[k] == s.text[i] {
+			k++
+		}
+		s.back[i+1] = k
 	}
-	return s.found, s.more, v.a.c.failed()
-}
-
-type searcher struct {
-	c       *cursor
-	o       Search
-	text    []rune // folded
-	pointer []byte
-	found   []Match
-	more    bool // one too many was found, which ends it
+	return s
 }
 
 func (s *searcher) value(v span) {
@@ -69,94 +98,109 @@ func (s *searcher) value(v span) {
 	case '[':
 		s.children(span{s.c.space(v.from + 1), v.to - 1}, false, 0)
 	case '"':
-		s.string(span{v.from + 1, v.to - 1})
+		s.string(span{v.from + 1, v.to - 1}, 0)
 	}
 }
 
 func (s *searcher) children(v span, object bool, n int) {
-	base := len(s.pointer)
 	for m := range s.c.inside(v, object, n) {
-		c := s.c.byte(m.val.from)
-		if c != '{' && c != '[' && (c != '"' || m.val.to-m.val.from-2 < len(s.text)) {
-			continue
-		}
-		s.pointer = append(s.pointer, '/')
-		if object {
-			s.pointer = append(s.pointer, escapeToken.Replace(raw.Unquote(s.c.need(m.key.from, m.key.to-m.key.from)))...)
-		} else {
-			s.pointer = strconv.AppendInt(s.pointer, int64(m.n), 10)
-		}
+		s.path = append(s.path, m)
 		s.value(m.val)
-		s.pointer = s.pointer[:base]
+		s.path = s.path[:len(s.path)-1]
 		if s.more {
 			return
 		}
 	}
 }
 
-// string searches the inside of a string, piece by piece. Each piece but the first begins with as much of the one
-// before as a match and the text around it may need.
-func (s *searcher) string(v span) {
+// string searches the inside of a string, whose first character is number n.
+func (s *searcher) string(v span, n int) {
 	const piece = 256 << 10
-	var kept []rune // the end of what was searched
-	done := 0       // characters before kept
-	from := 0       // where in kept the search goes on
-	for at := v.from; at < v.to && !s.more; {
+	if v.to-v.from < len(s.text) {
+		return
+	}
+	first := n
+	state := 0
+	for at := v.from; at < v.to; {
 		b := s.c.need(at, min(v.to-at, piece+16))
 		if len(b) == 0 {
 			return
 		}
-		n := len(b)
-		if at+n < v.to {
-			n = charsEnd(b, 0, min(piece, n))
+		if at+len(b) < v.to { // the last bytes may be the beginning of a character
+			b = b[:charsEnd(b, 0, len(b)-16)]
 		}
-		at += n
-		kept = append(kept, []rune(unquoteInner(b[:n]))...)
-		last := at >= v.to
-		end := len(kept) // matches may begin before it
-		if !last {
-			end = max(from, len(kept)-len(s.text)-s.o.Around)
+		for i := 0; i < len(b); {
+			var r rune
+			if c := b[i]; c < utf8.RuneSelf && c != '\\' {
+				r = s.plain[c]
+				i++
+			} else {
+				r, i = nextRune(b, i)
+			}
+			n++
+			for state > 0 && s.text[state] != r {
+				state = s.back[state]
+			}
+			if s.text[state] != r {
+				continue
+			}
+			if state++; state < len(s.text) {
+				continue
+			}
+			state = 0
+			if !s.match(v, first, n-len(s.text)) {
+				return
+			}
 		}
-		from = s.runes(kept, from, end, done)
-		if cut := from - s.o.Around; cut > 0 {
-			kept = append(kept[:0], kept[cut:]...)
-			done, from = done+cut, from-cut
-		}
+		at += len(b)
 	}
 }
 
-// runes searches for matches that begin in rs[from:to], and returns where to go on.
-func (s *searcher) runes(rs []rune, from, to, done int) int {
-	i := from
-	for i < to {
-		if !s.matches(rs[i:]) {
-			i++
-			continue
-		}
-		if len(s.found) == s.o.Limit {
-			s.more = true
-			return i
-		}
-		end := i + len(s.text)
-		s.found = append(s.found, Match{
-			Pointer: string(s.pointer), Offset: done + i,
-			Excerpt: string(rs[max(0, i-s.o.Around):min(len(rs), end+s.o.Around)]),
-		})
-		i = end
+// nextRune returns the folded character at i and where the next one begins.
+func nextRune(b []byte, i int) (rune, int) {
+	var r rune
+	if b[i] == '\\' {
+		r = escaped(b, i)
+		i = escapeEnd(b, i)
+	} else {
+		var n int
+		r, n = utf8.DecodeRune(b[i:])
+		i += n
 	}
-	return i
+	for i < len(b) && continues(b[i]) { // see chars.go
+		i++
+	}
+	return fold(r), i
 }
 
-func (s *searcher) matches(rs []rune) bool {
-	if len(rs) < len(s.text) || fold(rs[0]) != s.text[0] {
+// match notes a match at a character of the string whose inside is v, from its character number first on. It returns
+// false when that is one too many.
+func (s *searcher) match(v span, first, n int) bool {
+	if len(s.found) == s.o.Limit {
+		s.more = true
 		return false
 	}
-	for i, r := range s.text[1:] {
-		if fold(rs[i+1]) != r {
-			return false
+	from := max(first, n-s.o.Around)
+	show := s.a.middle(span{v.from - 1, v.to + 1}, from-first, n+len(s.text)+s.o.Around-from)
+	s.found = append(s.found, Match{Pointer: s.pointer(), Offset: n, Excerpt: unquoteInner(s.c.need(show.from, show.to-show.from))})
+	return true
+}
+
+// pointer returns the pointer of the current value.
+func (s *searcher) pointer() string {
+	p := []byte(s.from)
+	for i, m := range s.path {
+		p = append(p, '/')
+		switch {
+		case s.whole && i == 0:
+			p = append(p, "content"...)
+		case m.key.to > 0:
+			p = append(p, escapeToken.Replace(unquoteInner(s.c.need(m.key.from+1, m.key.to-m.key.from-2)))...)
+		default:
+			p = strconv.AppendInt(p, int64(m.n), 10)
 		}
 	}
-	return true
+	return string(p)
 }
 
 // fold returns one of all the cases of a character.
@@ -165,6 +209,10 @@ func fold(r rune) rune {
 		if r >= 'A' && r <= 'Z' {
 			return r + 'a' - 'A'
 		}
+		return r
+	}
+	// The scripts of East Asia have no cases, and long texts.
+	if r >= 0x2E80 && r < 0xA640 || r >= 0xAC00 && r < 0xD7B0 {
 		return r
 	}
 	least := r

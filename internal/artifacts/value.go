@@ -145,7 +145,7 @@ func (a *Artifact) parts(v span, offset, limit int) span {
 func (a *Artifact) middle(v span, offset, limit int) span {
 	from := a.char(v, offset)
 	to := a.char(v, offset+limit)
-	return span{from, to}
+	return span{min(from, v.to-1), min(to, v.to-1)}
 }
 
 // char returns where the n-th character of the string at v begins, or where the string's text ends.

@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"mcpbridge/internal/bridge"
+	"mcpbridge/internal/raw"
 )
 
 func TestSummaries(t *testing.T) {
@@ -224,6 +225,82 @@ func TestSearch(t *testing.T) {
 			t.Errorf("in a slice = %+v, %v", got, err)
 		}
 	})
+}
+
+func TestEscapesAreSearched(t *testing.T) {
+	k := New(Options{Store: NewMemory(1 << 20)})
+	doc := `"\"\\\/\b\f\n\r\t\u00e9\u00C9\ud83D\uDe00\ud83dx\udE00\ud83d\ud83d\ude00é漢😀"`
+	v, err := open(t, k, ann, keep(t, k, ann, structured(t, doc)).Ref).Data("")
+	if err != nil {
+		t.Fatal(err)
+	}
+	text := []rune(raw.Unquote([]byte(doc)))
+	for i, r := range text {
+		want := -1
+		for j, q := range text {
+			if fold(q) == fold(r) {
+				want = j
+				break
+			}
+		}
+		m, _, err := v.Search(Search{Text: string(r), Limit: 1, Around: 1})
+		if err != nil || len(m) != 1 || m[0].Offset != want || m[0].Excerpt != string(text[max(0, want-1):min(len(text), want+2)]) {
+			t.Errorf("the %d. character %q: %+v, %v", i, r, m, err)
+		}
+	}
+}
+
+func TestSearchForWhatRepeatsItself(t *testing.T) {
+	k := New(Options{Store: NewMemory(1 << 20)})
+	for _, text := range []string{"abaabaabab", "aaaaaaa", "abcabcabdabcabcabd", strings.Repeat("aab", 30)} {
+		v, err := open(t, k, ann, keep(t, k, ann, structured(t, quote(text))).Ref).Data("")
+		if err != nil {
+			t.Fatal(err)
+		}
+		for from := range text {
+			for to := from + 1; to <= len(text); to++ {
+				var want []int
+				for at := 0; ; {
+					i := strings.Index(text[at:], text[from:to])
+					if i < 0 {
+						break
+					}
+					want = append(want, at+i)
+					at += i + to - from
+				}
+				m, _, err := v.Search(Search{Text: text[from:to], Limit: 100})
+				var got []int
+				for _, m := range m {
+					got = append(got, m.Offset)
+				}
+				if diff := cmp.Diff(want, got); diff != "" || err != nil {
+					t.Fatalf("%q in %q: %v (-want +got):\n%s", text[from:to], text, err, diff)
+				}
+			}
+		}
+	}
+}
+
+func TestSearchInASliceOfAString(t *testing.T) {
+	k := New(Options{Store: NewMemory(1 << 20)})
+	v, err := open(t, k, ann, keep(t, k, ann, structured(t, `"`+words(20_000)+`"`)).Ref).Data("")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := v.Slice(0, 100)
+	if err != nil {
+		t.Fatal(err)
+	}
+	m, more, err := s.Search(Search{Text: "word10 ", Around: 1000})
+	if err != nil || more || len(m) != 1 || m[0].Excerpt != words(100) || m[0].Offset != strings.Index(words(100), "word10") {
+		t.Errorf("found %+v, %v", m, err)
+	}
+	if s, err = v.Slice(strings.Index(words(20_000), "word10 "), 10_000); err != nil {
+		t.Fatal(err)
+	}
+	if m, _, err = s.Search(Search{Text: "word10 ", Around: 4}); err != nil || len(m) != 1 || m[0].Excerpt != "word10 word" || m[0].Offset != strings.Index(words(100), "word10") {
+		t.Errorf("found %+v, %v", m, err)
+	}
 }
 
 func TestSearchInContentAndAcrossPieces(t *testing.T) {
