@@ -283,10 +283,8 @@ func TestLongChainStaysShallow(t *testing.T) {
 func TestNestedTargetsDoNotMultiply(t *testing.T) {
 	// Every level is referred to, so that each could become a component with all below it.
 	var refs, open, closing strings.Builder
-	path := "#"
 	for i := range 50 {
-		path += "/properties/d"
-		fmt.Fprintf(&refs, `,"r%d":{"$ref":"%s"}`, i, path)
+		fmt.Fprintf(&refs, `,"r%d":{"$ref":"#%s"}`, i, strings.Repeat("/properties/d", i+1))
 		open.WriteString(`{"type":"object","properties":{"d":`)
 		closing.WriteString(`}}`)
 	}
