@@ -21,11 +21,13 @@ func onEveryStore(t *testing.T, servers func() map[string]server, test func(t *t
 		p.ready()
 		test(t, p)
 	})
-	t.Run("redis", func(t *testing.T) {
-		p := start(t, servers(), map[string]any{"artifacts": map[string]any{"store": startRedis(t).url()}})
-		p.ready()
-		test(t, p)
-	})
+	for name, url := range map[string]func(t *testing.T) string{"redis": func(t *testing.T) string { return startRedis(t).url() }, "cluster": redisCluster} {
+		t.Run(name, func(t *testing.T) {
+			p := start(t, servers(), map[string]any{"artifacts": map[string]any{"store": url(t)}})
+			p.ready()
+			test(t, p)
+		})
+	}
 }
 
 // artifact calls a tool and returns the path of what it returned, having read it there once.

@@ -4,6 +4,7 @@ import (
 	"net/http"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -38,6 +39,46 @@ func (r *redisServer) run(args ...string) {
 		r.t.Fatal(err)
 	}
 	waitForPort(r.t, r.port)
+}
+
+// redisCluster starts a cluster of three servers and returns its URL.
+func redisCluster(t *testing.T) string {
+	t.Helper()
+	const nodes, slots = 3, 16384
+	cli := func(port string, args ...string) string {
+		t.Helper()
+		out, err := exec.Command("redis-cli", append([]string{"-p", port}, args...)...).CombinedOutput()
+		if err != nil {
+			t.Fatalf("redis-cli %q: %v\n%s", args, err, out)
+		}
+		return string(out)
+	}
+	var ports []string
+	var first, firstBus, addrs string
+	for i := range nodes {
+		r := &redisServer{t: t, port: freePort(t)}
+		bus := freePort(t)
+		r.run("--port", r.port, "--bind", "127.0.0.1", "--save", "", "--appendonly", "no", "--cluster-enabled", "yes", "--cluster-port", bus)
+		t.Cleanup(r.kill)
+		cli(r.port, "CLUSTER", "ADDSLOTSRANGE", strconv.Itoa(i*slots/nodes), strconv.Itoa((i+1)*slots/nodes-1))
+		ports = append(ports, r.port)
+		if i == 0 {
+			first, firstBus = r.port, bus
+			continue
+		}
+		cli(r.port, "CLUSTER", "MEET", "127.0.0.1", first, firstBus)
+		addrs += "&addr=127.0.0.1:" + r.port
+	}
+	until(t, "the cluster comes up", func() bool {
+		for _, port := range ports {
+			info := cli(port, "CLUSTER", "INFO")
+			if !strings.Contains(info, "cluster_state:ok") || !strings.Contains(info, "cluster_known_nodes:3") {
+				return false
+			}
+		}
+		return true
+	})
+	return "redis://127.0.0.1:" + first + "?" + addrs[1:]
 }
 
 func (r *redisServer) kill() {
