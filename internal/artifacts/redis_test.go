@@ -24,12 +24,13 @@ import (
 	"mcpbridge/internal/bridge"
 )
 
-// large returns documents of 50 MB, each with pointers to short fields in it.
+// large returns documents of up to 50 MB, each with pointers to short fields in it.
 func large() map[string]struct {
 	doc      string
 	pointers map[string]string
 } {
 	const size = 50 << 20
+	const less = 12 << 20
 	type doc = struct {
 		doc      string
 		pointers map[string]string
@@ -39,19 +40,20 @@ func large() map[string]struct {
 	for ; items.Len() < size; n++ {
 		if n > 0 {
 			items.WriteByte(',')
-			members.WriteByte(',')
 		}
 		i := strconv.Itoa(n)
 		s := `{"id":` + i + `,"name":"n` + i + `","text":"` + words(450) + `"}`
 		items.WriteString(s)
-		members.WriteString(`"key ` + i + `":` + s)
+		if members.Len() < less {
+			members.WriteString(`"key ` + i + `":` + s + ",")
+		}
 	}
 	last := fmt.Sprint(n - 1)
-	deep := strings.Repeat(`{"a":`, 900) + `{"text":"` + words(size) + `","x":5}` + strings.Repeat("}", 900)
+	deep := strings.Repeat(`{"a":`, 900) + `{"text":"` + words(less) + `","x":5}` + strings.Repeat("}", 900)
 	return map[string]doc{
 		"text":   {`{"title":"t","full":"` + strings.Repeat("0123456789", size/10) + `","end":7}`, map[string]string{"/title": `"t"`, "/end": "7"}},
 		"array":  {`{"title":"t","items":[` + items.String() + `],"end":7}`, map[string]string{"/title": `"t"`, "/end": "7", "/items/40000/name": `"n40000"`, "/items/" + last + "/id": last}},
-		"object": {`{"title":"t","items":{` + members.String() + `},"end":7}`, map[string]string{"/title": `"t"`, "/end": "7", "/items/key 40000/name": `"n40000"`, "/items/key " + last + "/id": last}},
+		"object": {`{"title":"t","items":{` + members.String() + `"last":9},"end":7}`, map[string]string{"/title": `"t"`, "/end": "7", "/items/key 20000/name": `"n20000"`, "/items/last": "9"}},
 		"deep":   {deep, map[string]string{strings.Repeat("/a", 900) + "/x": "5"}},
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"os"
 	"os/exec"
@@ -36,6 +37,7 @@ type redisServer struct {
 	dir  string
 	args []string
 	cmd  *exec.Cmd
+	hold io.Closer // what keeps the server alive
 	out  *bytes.Buffer
 
 	sentinel bool // args begins with its file
@@ -89,8 +91,13 @@ func (s *redisServer) start(t testing.TB) bool {
 		args = append([]string{"--save", "", "--appendonly", "no"}, args...)
 	}
 	args = append(args, "--port", fmt.Sprint(s.port), "--bind", "127.0.0.1", "--dir", s.dir)
-	s.cmd = exec.Command(path, args...)
+	// The shell's input ends with this process, also if that panics: no server is left behind.
+	const script = `"$@" </dev/null & read -r _; kill -9 $!; wait`
+	s.cmd = exec.Command("sh", append([]string{"-c", script, "sh", path}, args...)...)
 	s.cmd.Stdout, s.cmd.Stderr = s.out, s.out
+	if s.hold, err = s.cmd.StdinPipe(); err != nil {
+		t.Fatal(err)
+	}
 	if err := s.cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
@@ -132,8 +139,8 @@ func (s *redisServer) answers() bool {
 
 func (s *redisServer) kill() {
 	if s.cmd != nil {
-		_ = s.cmd.Process.Kill() // it may have ended by itself
-		_ = s.cmd.Wait()         // which says that it was killed
+		_ = s.hold.Close()
+		_ = s.cmd.Wait() // which says that it was killed
 		s.cmd = nil
 	}
 }
