@@ -58,7 +58,7 @@ func newApp(cfg *config.Config, log *slog.Logger, keeper bridge.Keeper) (*app, e
 			Forget: func(e bridge.EndpointID) { a.gate.Forget(e); a.circuits.Reset(e) },
 		}),
 	})
-	a.documents = openapi.New(openapi.Options{Version: version, DescriptionChars: b.DescriptionChars})
+	a.documents = openapi.New(openapi.Options{Version: version, DescriptionChars: b.DescriptionChars, MCPO: b.OperationIDs == config.OperationIDsMCPO})
 	everyone := identity.Everyone{Rule: anonymous(b.Auth.Anonymous)}
 	a.bridge = &bridge.Bridge{
 		Catalogue: a.catalogue, Policy: everyone,

@@ -54,7 +54,6 @@ func unserved(cfg *config.Config) []string {
 		{"bridge.cors", b.CORS, d.CORS},
 		{"bridge.sources", b.Sources, d.Sources},
 		{"bridge.admin", b.Admin, d.Admin},
-		{"bridge.operationIds", b.OperationIDs, d.OperationIDs},
 		{"bridge.compat", b.Compat, d.Compat},
 		{"bridge.telemetry.otlp", b.Telemetry.OTLP, d.Telemetry.OTLP},
 		{"bridge.telemetry.debugListen", b.Telemetry.DebugListen, d.Telemetry.DebugListen},

@@ -19,6 +19,7 @@ var problems = []problem{
 	{"403", "forbidden", "The request's Origin or Host is not one that this service answers to, or the caller lacks the right.", false},
 	{"404", "not-found", "There is no such tool any more, or the caller may not see it.", false},
 	{"406", "not-acceptable", "No tool can answer in a media type that the Accept header allows.", false},
+	{"412", "schema-changed", "The schemas of the tool are no longer those that If-Match names; nothing was called.", false},
 	{"413", "request-too-large", "The body is over the limit for requests.", false},
 	{"415", "unsupported-media-type", "The body is not declared as JSON.", false},
 	{"422", "unprocessable", "invalid-arguments: the arguments do not fit the tool's schema, errors says where. tool-error: the tool ran and reported failure, content holds what it said.", false},

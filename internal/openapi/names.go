@@ -33,6 +33,21 @@ func ToolID(tool string) string {
 	return hashedID(tool, tool)
 }
 
+// mcpoID names a tool as mcpo does, by the path and method of its operation, where
+// that is at most 64 characters.
+func mcpoID(tool string) string {
+	id := "tool_" + strings.Map(func(r rune) rune {
+		if r == '_' || r >= '0' && r <= '9' || r >= 'A' && r <= 'Z' || r >= 'a' && r <= 'z' {
+			return r
+		}
+		return '_'
+	}, tool) + "_post"
+	if len(id) > maxID {
+		return hashedID(id, tool)
+	}
+	return id
+}
+
 const hashChars = 8
 
 // plainID reports whether s can stand as an operationId as it is. What looks like

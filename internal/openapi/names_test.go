@@ -3,6 +3,8 @@ package openapi
 import (
 	"strings"
 	"testing"
+
+	"github.com/google/go-cmp/cmp"
 )
 
 func TestOperationID(t *testing.T) {
@@ -80,5 +82,37 @@ func TestSegment(t *testing.T) {
 		if got := segment(name); got != want {
 			t.Errorf("segment(%q) = %q, want %q", name, got, want)
 		}
+	}
+}
+
+func TestMCPO(t *testing.T) {
+	long := strings.Repeat("x", 60)
+	for tool, want := range map[string]string{
+		"add": "tool_add_post", "get-env": "tool_get_env_post", "a/b é": "tool_a_b___post", "": "tool__post",
+		long: "tool_" + long[:50] + "_" + shortHash(long), long[:54]: "tool_" + long[:54] + "_post",
+	} {
+		if got := mcpoID(tool); got != want || len(got) > maxID {
+			t.Errorf("mcpoID(%q) = %q, want %q", tool, got, want)
+		}
+	}
+}
+
+func TestMCPODocuments(t *testing.T) {
+	d := New(Options{MCPO: true})
+	v := view(server("h", tool(t, "h", "get-env", props(`"a":{}`)), tool(t, "h", "get_env", props(`"a":{}`))))
+	ids := func(doc map[string]any) map[string]string {
+		got := map[string]string{}
+		for path, item := range doc["paths"].(map[string]any) {
+			got[path] = item.(map[string]any)["post"].(map[string]any)["operationId"].(string)
+		}
+		return got
+	}
+	want := map[string]string{"/get-env": "tool_get_env_post", "/get_env": longHash("h", "get_env")}
+	if diff := cmp.Diff(want, ids(checkDocument(t, d.Handle(v, "h")))); diff != "" {
+		t.Errorf("of the server (-want +got):\n%s", diff)
+	}
+	want = map[string]string{"/tools/h/get-env": "h__get-env", "/tools/h/get_env": "h__get_env"}
+	if diff := cmp.Diff(want, ids(checkDocument(t, d.Whole(v)))); diff != "" {
+		t.Errorf("of all (-want +got):\n%s", diff)
 	}
 }

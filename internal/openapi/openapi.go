@@ -28,6 +28,18 @@ type Options struct {
 
 	// DescriptionChars is what a description is cut to, in characters; 4096 if zero.
 	DescriptionChars int
+
+	// MCPO names the operations of a server's own document as mcpo does:
+	// tool_<name>_post. In the document of all tools they would not be unique.
+	MCPO bool
+}
+
+// toolID names a tool in its server's own document.
+func (o *Options) toolID(tool string) string {
+	if o.MCPO {
+		return mcpoID(tool)
+	}
+	return ToolID(tool)
 }
 
 // Documents makes and keeps OpenAPI documents. It is safe for concurrent use.

@@ -36,7 +36,7 @@ func (o *Options) handle(s *bridge.Server) []byte {
 	names := idSet{}
 	for _, t := range offered(s) {
 		w.key("/" + segment(t.Name)).open('{').key("post")
-		o.operation(w, t, names.add(ToolID(t.Name), t))
+		o.operation(w, t, names.add(o.toolID(t.Name), t))
 		w.close('}')
 	}
 	w.close('}')

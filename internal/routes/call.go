@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"strings"
 	"time"
 
 	"github.com/danielgtaylor/huma/v2"
@@ -62,6 +63,10 @@ func (x *exchange) invoke(r *http.Request, handle, tool string) (err error) {
 	if c.Args, err = x.readBody(r); err != nil {
 		return err
 	}
+	// As late as can be: the tool may change while its caller sends the body.
+	if err := x.precondition(r, c); err != nil {
+		return err
+	}
 	if wait > 0 { // from the request's arrival, so the body's time counts
 		x.Header().Set("Preference-Applied", fmt.Sprintf("wait=%d", int(wait.Seconds())))
 		c.Timeout = max(wait-time.Since(x.start), time.Nanosecond)
@@ -87,6 +92,39 @@ func (x *exchange) identify(r *http.Request) (bridge.Caller, error) {
 	c, err := x.s.Caller(r)
 	x.caller = c
 	return c, err
+}
+
+// precondition holds a call to the schemas that its caller knows, if it says which.
+func (x *exchange) precondition(r *http.Request, c *bridge.Call) error {
+	known := r.Header["If-Match"]
+	if known == nil {
+		return nil
+	}
+	tool, err := x.s.Bridge.Find(c)
+	if err != nil {
+		return err
+	}
+	if hasTag(known, tool.SchemaHash) {
+		return nil
+	}
+	return &bridge.Error{
+		Kind: SchemaChanged, Op: "routes.call",
+		Msg:     fmt.Sprintf("The schemas of %q of %q are not those that If-Match names; GET /tools/%s/%s has them.", c.Tool, c.Handle, url.PathEscape(c.Handle), url.PathEscape(c.Tool)),
+		Members: map[string]any{"schema_sha256": tool.SchemaHash},
+	}
+}
+
+// hasTag reports whether a list of entity tags, as in If-Match, has one for a hash.
+// The bare hash will do; a weak tag never matches (RFC 9110 section 13.1.1).
+func hasTag(values []string, hash string) bool {
+	for _, v := range values {
+		for tag := range strings.SplitSeq(v, ",") {
+			if tag = strings.Trim(tag, " \t"); tag == "*" || tag == hash || tag == `"`+hash+`"` {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // dryRun reads the query of a call. A key that is none of ours is refused: a
@@ -140,6 +178,7 @@ var (
 			Description: "With 1, the call is checked but not made: 204 says that the tool exists, the arguments fit its schema and its server is not held off.",
 			Schema:      &huma.Schema{Type: huma.TypeString, Enum: []any{"0", "1", "false", "true"}},
 		},
+		param("header", "If-Match", "The schema_sha256 that the caller knows of the tool, as an entity tag: if the tool has other schemas by now, it is not called."),
 		param("header", "Prefer", "wait=N gives the call N seconds at most. return=minimal answers the summary view of the artifact, in which long texts are cut."),
 	}
 
@@ -170,7 +209,7 @@ func (s *server) callAnswers() map[string]*huma.Response {
 		},
 	}
 	m := s.answers(ok,
-		bridge.Malformed, Unauthenticated, bridge.Forbidden, bridge.NotFound, NotAcceptable, TooLarge, UnsupportedMediaType,
+		bridge.Malformed, Unauthenticated, bridge.Forbidden, bridge.NotFound, NotAcceptable, SchemaChanged, TooLarge, UnsupportedMediaType,
 		bridge.InvalidArguments, bridge.ToolError, bridge.RateLimited, bridge.UpstreamError, bridge.UpstreamAuth, bridge.OutcomeUnknown,
 		bridge.ResultTooLarge, bridge.InvalidResult, bridge.Overloaded, bridge.Unavailable, bridge.NotReady, bridge.DeadlineExceeded)
 	m["204"] = &huma.Response{Description: "The dry run found nothing against the call."}

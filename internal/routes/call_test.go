@@ -51,6 +51,40 @@ func TestAnswerIsExact(t *testing.T) {
 	}
 }
 
+func TestIfMatch(t *testing.T) {
+	f := newFixture()
+	var calls atomic.Int32
+	f.client = func(context.Context, bridge.Request) (*bridge.Result, error) {
+		calls.Add(1)
+		return newResult(`{"content":[]}`), nil
+	}
+	c := f.serve(t)
+	tag := c.do("GET", "/tools/demo/echo", "").header.Get("ETag")
+	for _, v := range []string{tag, "hash-of-echo", "*", `"other", "hash-of-echo"`, `"other",hash-of-echo`} {
+		c.do("POST", "/tools/demo/echo", "{}", "If-Match: "+v).wantOK(t, `{"content":[]}`)
+	}
+	c.do("POST", "/tools/demo?tool=echo", "{}", "If-Match: "+tag).wantOK(t, `{"content":[]}`)
+	if r := c.do("POST", "/tools/demo/echo?dry_run=1", "{}", "If-Match: "+tag); r.status != 204 {
+		t.Errorf("a dry run is %d", r.status)
+	}
+	if n := calls.Load(); n != 6 {
+		t.Errorf("the tool was called %d times", n)
+	}
+	for _, v := range []string{`"hash-of-add"`, "W/" + tag, ",", `"*"`, "hash-of-ech", tag + "x"} {
+		r := c.do("POST", "/tools/demo/echo", "{}", "If-Match: "+v)
+		r.wantProblem(t, 412, SchemaChanged)
+		if !strings.Contains(r.body, `"schema_sha256":"hash-of-echo"`) {
+			t.Errorf("If-Match: %s: %s", v, r.body)
+		}
+	}
+	c.do("POST", "/tools/demo/echo?dry_run=1", "{}", `If-Match: "x"`).wantProblem(t, 412, SchemaChanged)
+	c.do("POST", "/tools/demo/nope", "{}", "If-Match: *").wantProblem(t, 404, bridge.NotFound)
+	c.do("POST", "/tools/demo/echo", "[]x", `If-Match: "x"`).wantProblem(t, 412, SchemaChanged)
+	if n := calls.Load(); n != 6 {
+		t.Errorf("the tool was called %d times", n)
+	}
+}
+
 func TestArgumentsArrive(t *testing.T) {
 	tests := []struct{ name, body, want string }{
 		{"exact", `{"n":9007199254740993,"e":1.10,"k":"\u00e9"}`, `{"n":9007199254740993,"e":1.10,"k":"\u00e9"}`},

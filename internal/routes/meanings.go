@@ -7,6 +7,7 @@ const (
 	Unauthenticated      bridge.Kind = "unauthenticated"
 	MethodNotAllowed     bridge.Kind = "method-not-allowed"
 	NotAcceptable        bridge.Kind = "not-acceptable"
+	SchemaChanged        bridge.Kind = "schema-changed"
 	TooLarge             bridge.Kind = "request-too-large"
 	UnsupportedMediaType bridge.Kind = "unsupported-media-type"
 	RangeNotSatisfiable  bridge.Kind = "range-not-satisfiable"
@@ -52,6 +53,11 @@ var meanings = map[bridge.Kind]meaning{
 		406, "Not acceptable",
 		"Accept names only types that no tool can produce. The tool was not called.",
 		"Accept application/json, text/plain, or an image or audio type.",
+	},
+	SchemaChanged: {
+		412, "Schema changed",
+		"The tool's schemas are no longer those that If-Match names. The tool was not called.",
+		"Read the tool anew: GET /tools/{handle}/{tool} has its schemas, and schema_sha256 is what to send in If-Match then.",
 	},
 	TooLarge: {
 		413, "Request too large",

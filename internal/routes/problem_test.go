@@ -30,6 +30,7 @@ func TestKinds(t *testing.T) {
 		{bridge.NotFound, 404, "INFO"},
 		{MethodNotAllowed, 405, "INFO"},
 		{NotAcceptable, 406, "INFO"},
+		{SchemaChanged, 412, "INFO"},
 		{TooLarge, 413, "INFO"},
 		{UnsupportedMediaType, 415, "INFO"},
 		{RangeNotSatisfiable, 416, "INFO"},
