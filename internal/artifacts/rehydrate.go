@@ -56,7 +56,7 @@ func textDocument(r *bridge.Result) []byte {
 	var text string
 	n := 0
 	for b := range r.Blocks() {
-		if n++; n > 1 || b.Type != "text" {
+		if n++; n > 1 || b.Type != "text" || !mayBeDocument(raw.Get(b.Raw, "text")) {
 			return nil
 		}
 		text, _ = b.Text()
@@ -66,6 +66,16 @@ func textDocument(r *bridge.Result) []byte {
 		return nil
 	}
 	return doc
+}
+
+// mayBeDocument reports whether a string can hold a JSON object, by its beginning: it may be long.
+func mayBeDocument(quoted []byte) bool {
+	if raw.KindOf(quoted) != raw.String {
+		return false
+	}
+	in := quoted[1 : len(quoted)-1]
+	head := strings.TrimLeft(unquoteInner(in[:charsEnd(in, 0, 64)]), " \t\r\n")
+	return head == "" || head[0] == '{'
 }
 
 // fits returns what the quoted reference says of the document, or nil if it is no reference, or the

@@ -86,6 +86,16 @@ func TestForeignReferencesAreKept(t *testing.T) {
 	})
 }
 
+func TestForeignReferenceBehindWhiteSpace(t *testing.T) {
+	k := New(Options{Store: NewMemory(1 << 20)})
+	for _, space := range []string{"", " ", "\\n\\t", strings.Repeat(" ", 100)} {
+		r := result(t, `{"content":[{"type":"text","text":"`+strings.ReplaceAll(space, `\\`, `\`)+`{\"artifact_ref\":\"link~x\",\"url\":\"u\"}"}]}`)
+		if kept := keep(t, k, ann, r); kept.Ref != "link~x" {
+			t.Errorf("behind %q it is %+v", space, kept)
+		}
+	}
+}
+
 func TestForeignReferenceInMeta(t *testing.T) {
 	eachStore(t, func(t *testing.T, store Store) {
 		k := New(Options{Store: store})
@@ -115,6 +125,9 @@ func TestOnlyTheRootIsRehydrated(t *testing.T) {
 		structured(t, `{"artifact_ref":"mcp~x.1"}`),
 		inText(t, `[{"artifact_ref":"link~x"}]`),
 		inText(t, `{"artifact_ref":"link~x"`),
+		inText(t, `see artifact_ref`),
+		inText(t, strings.Repeat(" ", 100)+`artifact_ref`),
+		result(t, `{"content":[{"type":"text","text":7,"artifact_ref":1}]}`),
 		result(t, `{"content":[{"type":"text","text":"{\"artifact_ref\":\"mcp~x\"}"},{"type":"text","text":"more"}]}`),
 		result(t, `{"content":[{"type":"resource","resource":{"uri":"u","text":"{\"artifact_ref\":\"mcp~x\"}"}}]}`),
 		result(t, `{"isError":true,"structuredContent":{"artifact_ref":"mcp~x"}}`),
