@@ -585,3 +585,53 @@ func TestPreferMinimal(t *testing.T) {
 		t.Errorf("without an artifact: %d %v", len(r.body), r.header)
 	}
 }
+
+func TestArtifactsUnderABasePath(t *testing.T) {
+	k := keep(t, `{"structuredContent":{"list":[1,2]},"content":[{"type":"text","text":"needle"}]}`)
+	k.f.opts.BasePath = "/some/base"
+	c := k.f.serve(t)
+	r := c.do("POST", "/some/base/tools/demo/echo", "")
+	at := c.resolve("/some/base/tools/demo/echo", r.header.Get("Content-Location"))
+	if want := "/some/base/artifacts/" + r.header.Get("Artifact-Ref"); at != want {
+		t.Fatalf("Content-Location leads to %s, want %s", at, want)
+	}
+	c.do("GET", at, "").wantOK(t, `{"list":[1,2]}`)
+	c.do("GET", at+"/list/1", "").wantOK(t, "2")
+	next := c.do("GET", at+"/list?limit=1", "")
+	link, _, _ := strings.Cut(strings.TrimPrefix(next.header.Get("Link"), "<"), ">")
+	c.do("GET", c.resolve(at+"/list", link), "").wantOK(t, "[2]")
+	var found SearchAnswer
+	if err := json.Unmarshal([]byte(c.do("GET", at+"/content/0?view=result&q=needle", "").body), &found); err != nil || len(found.Matches) != 1 {
+		t.Fatalf("found %+v, %v", found, err)
+	}
+	c.do("GET", c.resolve(at+"/content/0", found.Matches[0].Link), "").wantOK(t, `"needle"`)
+	if r := c.do("GET", strings.TrimPrefix(at, "/some/base"), ""); r.status != 404 {
+		t.Errorf("outside the base path: %d %s", r.status, r.body)
+	}
+}
+
+// Whatever the keys are, the path form is the pointer.
+func FuzzPathPointer(f *testing.F) {
+	for _, s := range [][2]string{{"a", "0"}, {"", ""}, {"a/b", "m~n"}, {"~1", "%2F"}, {"..", "."}, {"é\x00", "\xff"}, {"a b", "?#"}} {
+		f.Add(s[0], s[1])
+	}
+	escape := strings.NewReplacer("~", "~0", "/", "~1")
+	f.Fuzz(func(t *testing.T, a, b string) {
+		want := "/" + escape.Replace(a) + "/" + escape.Replace(b)
+		r, err := http.NewRequest("GET", "http://localhost/artifacts/mcp~x/"+url.PathEscape(escape.Replace(a))+"/"+url.PathEscape(escape.Replace(b)), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, ok := pathPointer(r); got != want || !ok {
+			t.Errorf("%q, %q: pointer %q, want %q", a, b, got, want)
+		}
+		// A slash within a key may be escaped for the path alone.
+		r.URL, err = url.Parse("http://localhost/artifacts/mcp~x/" + url.PathEscape(strings.ReplaceAll(a, "~", "~0")) + "/" + url.PathEscape(escape.Replace(b)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, _ := pathPointer(r); got != want {
+			t.Errorf("%q, %q with %%2F: pointer %q, want %q", a, b, got, want)
+		}
+	})
+}
