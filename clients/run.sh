@@ -1,11 +1,13 @@
 #!/usr/bin/env bash
 # Runs real consumers of the bridge's OpenAPI documents against a live bridge:
 # run.sh [consumer...], all of them by default. It builds the bridge, starts it
-# with real MCP servers on a free port, fetches its documents to out/docs, and
-# gives every consumer three variables:
+# with real MCP servers on a free port, and once more with one server that has
+# schemas of every shape; fetches the documents to out/docs, and gives every
+# consumer these variables:
 #   BRIDGE  the address of the bridge, like http://127.0.0.1:1234
-#   DOCS    the folder of the documents: all.json and one per handle, and in
-#           3.0/ the same as OpenAPI 3.0
+#   SHAPES  the address of the one with shapes.mjs
+#   DOCS    the folder of the documents: all.json and one per handle of the first,
+#           shapes.json of the second, and in 3.0/ the same as OpenAPI 3.0
 #   FILES   the folder that the server "files" may read and write
 # What a consumer prints goes to out/log/<consumer>, and is shown if it fails.
 set -euo pipefail
@@ -15,7 +17,7 @@ readonly here=$PWD
 readonly servers=$here/../testdata/npm/node_modules/.bin
 readonly handles=(demo everything files memory)
 # The renderings to fetch; 3.0 also switches on the consumers that need it.
-readonly versions=(3.1)
+readonly versions=(3.1 3.0)
 
 consumers=("$@")
 if ((${#consumers[@]} == 0)); then
@@ -36,22 +38,40 @@ export DOCS=$out/docs FILES=$out/files
 # For the tools that report to their makers how they are used.
 export DO_NOT_TRACK=1
 
-bridge_pid=
+pids=()
 stop() {
-	if [[ -n $bridge_pid ]] && kill -INT "$bridge_pid" 2>/dev/null; then
-		wait "$bridge_pid" || true
-	fi
+	local pid
+	for pid in "${pids[@]}"; do
+		kill -INT "$pid" 2>/dev/null || true
+	done
+	wait "${pids[@]}" || true
 }
 trap stop EXIT
 trap 'exit 130' INT TERM
 
+# start runs a bridge with out/<name>.json, waits until its servers have
+# answered, and sets address.
 start() {
+	local -r log=$out/log/$1
+	local deadline=$((SECONDS + 120)) listen=
+	"$out/bridge" serve --config "$out/$1.json" >"$log" 2>&1 &
+	pids+=($!)
+	until [[ -n $listen ]] && curl -sf -o "$out/ready" "http://$listen/readyz"; do
+		kill -0 "${pids[-1]}" 2>/dev/null || { cat "$log" >&2; die "the bridge $1 ended"; }
+		((SECONDS < deadline)) || { cat "$log" >&2; die "the bridge $1 is not ready"; }
+		sleep 0.2
+		listen=$(sed -nE 's/.*"msg":"serving","addr":"([^"]+)".*/\1/p' "$log")
+	done
+	address=http://$listen
+}
+
+start_all() {
 	if [[ -n ${BRIDGE_BINARY-} ]]; then
 		cp "$BRIDGE_BINARY" "$out/bridge"
 	else
 		(cd .. && CGO_ENABLED=0 go build -trimpath -o "$out/bridge" ./cmd/bridge)
 	fi
-	cat >"$out/bridge.json" <<-JSON
+	cat >"$out/real.json" <<-JSON
 		{
 		  "mcpServers": {
 		    "demo": {"command": "$out/bridge", "args": ["demo"]},
@@ -62,26 +82,21 @@ start() {
 		  "bridge": {"listen": "127.0.0.1:0"}
 		}
 	JSON
-	"$out/bridge" serve --config "$out/bridge.json" >"$out/log/bridge" 2>&1 &
-	bridge_pid=$!
-
-	local deadline=$((SECONDS + 60)) address=
-	until [[ -n $address ]]; do
-		kill -0 "$bridge_pid" 2>/dev/null || { cat "$out/log/bridge" >&2; die "the bridge ended"; }
-		((SECONDS < deadline)) || die "the bridge does not say where it listens"
-		sleep 0.1
-		address=$(sed -nE 's/.*"msg":"serving","addr":"([^"]+)".*/\1/p' "$out/log/bridge")
-	done
-	export BRIDGE=http://$address
-	until curl -sf -o /dev/null "$BRIDGE/readyz"; do
-		((SECONDS < deadline)) || { cat "$out/log/bridge" >&2; die "the bridge is not ready"; }
-		sleep 0.1
-	done
+	cat >"$out/shapes.json" <<-JSON
+		{
+		  "mcpServers": {"shapes": {"command": "node", "args": ["$here/shapes.mjs"]}},
+		  "bridge": {"listen": "127.0.0.1:0"}
+		}
+	JSON
+	start real
+	export BRIDGE=$address
+	start shapes
+	export SHAPES=$address
 }
 
 # fetch takes one document, and refuses one that lacks what it is there for.
 fetch() {
-	curl -sS --fail-with-body -o "$2" "$BRIDGE$1" || die "$1: $(<"$2")"
+	curl -sS --fail-with-body -o "$2" "$1" || die "$1: $(<"$2")"
 	grep -q '"operationId"' "$2" || die "$1 has no operation"
 }
 
@@ -93,10 +108,11 @@ documents() {
 		*) suffix=-$version folder=$DOCS/$version ;;
 		esac
 		mkdir -p "$folder"
-		fetch "/openapi$suffix.json" "$folder/all.json"
+		fetch "$BRIDGE/openapi$suffix.json" "$folder/all.json"
 		for handle in "${handles[@]}"; do
-			fetch "/tools/$handle/openapi$suffix.json" "$folder/$handle.json"
+			fetch "$BRIDGE/tools/$handle/openapi$suffix.json" "$folder/$handle.json"
 		done
+		fetch "$SHAPES/tools/shapes/openapi$suffix.json" "$folder/shapes.json"
 	done
 }
 
@@ -152,7 +168,7 @@ java() {
 }
 
 [[ -x $servers/mcp-server-everything ]] || die 'the MCP servers are not installed: make deps'
-start
+start_all
 documents
 
 passed=0 failed=0
