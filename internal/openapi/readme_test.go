@@ -1,0 +1,59 @@
+package openapi
+
+import (
+	"bytes"
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+var update = flag.Bool("update", false, "write the README's table of schemas anew")
+
+const (
+	tableStart = "<!-- This table is written by: go test ./internal/openapi -run TestREADME -update -->\n"
+	tableEnd   = "<!-- The end of the table. -->\n"
+)
+
+// The README shows what TestBecomes proves.
+func TestREADME(t *testing.T) {
+	var b strings.Builder
+	b.WriteString("| | the server's | in 3.1 | in 3.0 |\n|---|---|---|---|\n")
+	for _, c := range becomes {
+		cell := func(s string) string {
+			if s == "" || s == c.schema {
+				return "the same"
+			}
+			return code(s)
+		}
+		fmt.Fprintf(&b, "| %s | %s | %s | %s |\n", c.what, code(c.schema), cell(c.newer), cell(c.older))
+	}
+	file := filepath.Join("..", "..", "README.md")
+	old, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	before, rest, found := bytes.Cut(old, []byte(tableStart))
+	_, after, closed := bytes.Cut(rest, []byte(tableEnd))
+	if !found || !closed {
+		t.Fatal("the README has no place for the table of schemas")
+	}
+	now := fmt.Appendf(nil, "%s%s%s%s%s", before, tableStart, b.String(), tableEnd, after)
+	if bytes.Equal(now, old) {
+		return
+	}
+	if !*update {
+		t.Fatal("the README's table of schemas is not what the tests say; run go test ./internal/openapi -run TestREADME -update")
+	}
+	if err := os.WriteFile(file, now, 0o644); err != nil { //nolint:gosec // everybody may read it
+		t.Fatal(err)
+	}
+}
+
+// code writes a schema, with room to break lines, for a cell of a table.
+func code(s string) string {
+	s = strings.NewReplacer(`,"`, `, "`, `,{`, `, {`, `,null`, `, null`, `":`, `": `, `|`, `\|`).Replace(s)
+	return "`" + s + "`"
+}
