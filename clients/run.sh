@@ -21,7 +21,7 @@ readonly versions=(3.1 3.0)
 
 consumers=("$@")
 if ((${#consumers[@]} == 0)); then
-	consumers=(validate typescript python java schemathesis)
+	consumers=(validate typescript python java golang schemathesis)
 fi
 
 die() {
@@ -149,6 +149,16 @@ python() {
 	PATH=$PWD/.venv/bin:$PATH openapi-python-client generate --fail-on-warning --meta none \
 		--path "$DOCS/all.json" --output-path gen/bridge_client
 	PYTHONPATH=gen .venv/bin/python calls.py
+}
+
+# From OpenAPI 3.0, the only one that oapi-codegen reads.
+golang() {
+	cd go
+	rm -rf gen
+	mkdir -p gen/client
+	go tool oapi-codegen -config oapi-codegen.yaml "$DOCS/3.0/all.json"
+	go vet ./...
+	go run .
 }
 
 # Random arguments, right and wrong, by what the document says. Its rules are in
