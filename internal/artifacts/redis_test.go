@@ -244,12 +244,18 @@ func TestRedisSlow(t *testing.T) {
 		})
 	}
 	wg.Wait()
-	if took := time.Since(start); took > 2*redisTimeout {
+	// One after the other they would take 50 time-outs, and the next 20 as many again.
+	if took := time.Since(start); took > 10*redisTimeout {
 		t.Errorf("50 results at once took %v", took)
 	}
 	start = time.Now()
-	if a := k.Keep(t.Context(), ann, tool, structured(t, `{"a":1}`), &bridge.Timing{}); a != nil || time.Since(start) > 100*time.Millisecond {
-		t.Errorf("the next was kept: %v, after %v", a, time.Since(start))
+	for range 20 {
+		if a := k.Keep(t.Context(), ann, tool, structured(t, `{"a":1}`), &bridge.Timing{}); a != nil {
+			t.Error("one of the next was kept")
+		}
+	}
+	if took := time.Since(start); took > 10*redisTimeout {
+		t.Errorf("the next 20 took %v, though nobody is to wait for a store that is known to be slow", took)
 	}
 	if _, err := k.Open(t.Context(), ann, ref); kindOf(err) != bridge.StoreUnavailable {
 		t.Errorf("Open = %v", err)
