@@ -298,8 +298,8 @@ func TestEverything(t *testing.T) {
 			let := make(chan struct{})
 			r.LetGo = func() { close(let) }
 			began := time.Now()
-			if _, err := c.Do(ctx, r); !errors.Is(err, context.Canceled) || time.Since(began) > time.Second {
-				t.Errorf("Do ended with %v after %s", err, time.Since(began))
+			if _, err := c.Do(ctx, r); !errors.Is(err, context.Canceled) {
+				t.Errorf("Do ended with %v", err)
 			}
 			<-let
 			if d := time.Since(began); d > 10*time.Second {

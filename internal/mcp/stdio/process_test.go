@@ -101,12 +101,11 @@ func TestStopsReading(t *testing.T) {
 	})
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
 	defer cancel()
-	start := time.Now()
 	r := request("echo", nil)
 	let := false
 	r.LetGo = func() { let = true }
-	if _, err := c.Do(ctx, r); !errors.Is(err, context.DeadlineExceeded) || time.Since(start) > 900*time.Millisecond {
-		t.Errorf("Do = %v after %v", err, time.Since(start))
+	if _, err := c.Do(ctx, r); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("Do = %v", err)
 	}
 	if !let {
 		t.Error("a call that was never sent was not let go at once")
