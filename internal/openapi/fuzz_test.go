@@ -48,6 +48,16 @@ func FuzzSchema(f *testing.F) {
 		checkStructure(t, v.(map[string]any))
 		checkYAML(t, d.YAML().Body, v)
 		accepts(t, tl, doc)
+		for _, flat := range []bool{false, true} {
+			v, err := jsonschema.UnmarshalJSON(bytes.NewReader(d.Form(Form{Older: true, Flat: flat}).Body))
+			if err != nil {
+				t.Fatal(err)
+			}
+			eachSchema(v.(map[string]any), func(at string, s any) { checkOld(t, v.(map[string]any), at, s) })
+		}
+		if !strings.Contains(string(schema), "attern") { // of which the original may say none that compiles
+			acceptsOlder(t, tl, func() []byte { return doc }, 1)
+		}
 	})
 }
 
