@@ -208,12 +208,13 @@ func TestKilledUnderLoad(t *testing.T) {
 		})
 	}
 	for range 4 {
-		time.Sleep(300 * time.Millisecond)
-		if err := syscall.Kill(p.pid("ok"), syscall.SIGKILL); err != nil {
+		pid := p.pid("ok") // whoever lost the last one is served again
+		time.Sleep(500 * time.Millisecond)
+		if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
 			t.Error(err)
 		}
 	}
-	time.Sleep(300 * time.Millisecond)
+	p.pid("ok")
 	close(stop)
 	wg.Wait()
 	if n := failures.Load(); n > 0 {
