@@ -47,7 +47,7 @@ func FuzzFlatten(f *testing.F) {
 		}
 		var want bytes.Buffer
 		if err := json.Compact(&want, b); err != nil {
-			t.Skip("too deep for encoding/json")
+			return // too deep for encoding/json
 		}
 		Flatten(b)
 		var got bytes.Buffer

@@ -206,7 +206,7 @@ func FuzzNames(f *testing.F) {
 	})
 	f.Fuzz(func(t *testing.T, h, n string) {
 		if h == "" || h == "." || h == ".." {
-			t.Skip("no handle is called so")
+			return // no handle is called so
 		}
 		handle, tool = "", ""
 		base, err := url.Parse("http://localhost/")
