@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"strings"
 
 	"mcpbridge/internal/config"
 )
@@ -23,6 +24,8 @@ func (f configFlags) load(io streams) (*config.Config, error) {
 	switch command := io.command; {
 	case len(command) > 0 && (f.Demo || f.Config != ""), f.Demo && f.Config != "":
 		return nil, fmt.Errorf("use one of --config, --demo and a command behind --; %w", errUsage)
+	case len(command) == 1 && (strings.HasPrefix(command[0], "http://") || strings.HasPrefix(command[0], "https://")):
+		return config.FromURL(command[0])
 	case len(command) > 0:
 		return config.FromCommand(command)
 	case f.Demo:
