@@ -34,6 +34,7 @@ type app struct {
 	gate       *gate.Admission
 	circuits   *breaker.Breaker
 	supervisor *stdio.Supervisor
+	anonymous  bridge.Caller // who comes without a credential
 
 	stop context.CancelFunc // of what run started
 	work sync.WaitGroup
@@ -42,6 +43,7 @@ type app struct {
 // newApp makes the app of a configuration, whose results go to keeper. Nothing is connected yet.
 func newApp(cfg *config.Config, log *slog.Logger, keeper bridge.Keeper) (*app, error) {
 	a := &app{config: cfg, log: log, supervisor: stdio.NewSupervisor(log), stop: func() {}}
+	a.anonymous = bridge.Caller{Scopes: bridge.AllScopes, Rule: anonymous(cfg.Bridge.Auth.Anonymous)}
 	b := cfg.Bridge
 	a.circuits = breaker.New(breaker.Options{Failures: b.Breaker.Failures, Cooldown: b.Breaker.Cooldown, MaxCooldown: b.Breaker.MaxCooldown})
 	a.gate = gate.New(gate.Options{MaxWait: orInstant(b.Queue.MaxWait), MaxWaiting: orNone(b.Queue.MaxWaiting), MaxWaitingPerCaller: orNone(b.Queue.MaxWaitingPerCaller)})
@@ -59,24 +61,23 @@ func newApp(cfg *config.Config, log *slog.Logger, keeper bridge.Keeper) (*app, e
 		}),
 	})
 	a.documents = openapi.New(openapi.Options{Version: version, DescriptionChars: b.DescriptionChars, MCPO: b.OperationIDs == config.OperationIDsMCPO})
-	everyone := identity.Everyone{Rule: anonymous(b.Auth.Anonymous)}
 	a.bridge = &bridge.Bridge{
-		Catalogue: a.catalogue, Policy: everyone,
-		Budget:  identity.NewBudget(func(bridge.Caller) identity.Limits { return everyone.Limits }),
+		Catalogue: a.catalogue, Policy: identity.Rules{},
+		Budget:  identity.NewBudget(),
 		Breaker: a.circuits, Clients: a.pool, Gate: a.gate, Keeper: keeper, Nesting: b.Limits.Nesting,
 	}
 	return a, nil
 }
 
 // anonymous is the rule for callers without a credential, which are all there are so far.
-func anonymous(p *config.Policy) identity.Rule {
+func anonymous(p *config.Policy) *bridge.Rule {
 	if p == nil {
-		return identity.Rule{}
+		return nil
 	}
 	r := rate(p.Rate)
-	return identity.Rule{
-		Allow: p.Allow, Deny: p.Deny,
-		Limits: identity.Limits{PerSecond: r.PerSecond, Burst: cmp.Or(p.Burst, r.Burst), Concurrent: p.Concurrent},
+	return &bridge.Rule{
+		Allow: p.Allow, Deny: p.Deny, Timeout: p.Timeout,
+		Limits: bridge.Limits{PerSecond: r.PerSecond, Burst: cmp.Or(p.Burst, r.Burst), Concurrent: p.Concurrent},
 	}
 }
 
@@ -102,7 +103,7 @@ func (a *app) run(ctx context.Context) {
 			case <-ctx.Done():
 				return
 			case <-a.catalogue.Changes():
-				a.documents.Prepare(a.bridge.View(bridge.Caller{}))
+				a.documents.Prepare(a.bridge.View(a.anonymous))
 			}
 		}
 	})

@@ -39,7 +39,7 @@ func (c *callCmd) Run(ctx context.Context, s streams) error {
 		return err
 	}
 	return withCatalogue(ctx, s, cfg, c.Handle, func(a *app) error {
-		answer, err := a.bridge.Invoke(ctx, &bridge.Call{Handle: c.Handle, Tool: c.Tool, Args: bytes.TrimSpace(body), Timeout: c.Timeout})
+		answer, err := a.bridge.Invoke(ctx, &bridge.Call{Handle: c.Handle, Tool: c.Tool, Args: bytes.TrimSpace(body), Timeout: c.Timeout, Caller: a.anonymous})
 		if err != nil {
 			return explain(err)
 		}

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"text/tabwriter"
 
-	"mcpbridge/internal/bridge"
 	"mcpbridge/internal/config"
 )
 
@@ -31,7 +30,7 @@ func (c *checkCmd) Run(ctx context.Context, io streams) error {
 	return withCatalogue(ctx, io, cfg, "", func(a *app) error {
 		failed := 0
 		w := tabwriter.NewWriter(io.stdout, 0, 4, 2, ' ', 0)
-		for _, s := range a.bridge.View(bridge.Caller{}).Servers {
+		for _, s := range a.bridge.View(a.anonymous).Servers {
 			fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", line(s.Handle), s.State, count(len(s.Tools), "tool"), line(s.LastError))
 			for _, t := range s.Skipped {
 				fmt.Fprintf(w, "\tleft out\t%s\t%s\n", line(t.Name), line(t.Reason))

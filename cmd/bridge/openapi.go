@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 
-	"mcpbridge/internal/bridge"
 	"mcpbridge/internal/openapi"
 	"mcpbridge/internal/routes"
 )
@@ -34,7 +33,7 @@ func (c *openapiCmd) Run(ctx context.Context, io streams) error {
 		return err
 	}
 	return withCatalogue(ctx, io, cfg, c.Handle, func(a *app) error {
-		view := a.bridge.View(bridge.Caller{})
+		view := a.bridge.View(a.anonymous)
 		// A document without some of its tools looks just like one of a smaller configuration.
 		if err := missing(view); err != nil && !c.Partial {
 			return fmt.Errorf("%w; --partial prints the document without it", err)

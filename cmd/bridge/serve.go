@@ -110,7 +110,8 @@ func (a *app) handler(keeper *artifacts.Keeper, loopback bool, stopping *atomic.
 		BasePath: b.BasePath, Hosts: b.Hosts, Loopback: loopback,
 		RequestBytes: b.Limits.RequestBytes, MaxTimeout: b.Timeouts.MaxTimeout,
 		Status: a.status, Artifacts: keeper,
-		Ready: func() bool { return !stopping.Load() && a.catalogue.Snapshot(bridge.Caller{}).Ready },
+		Caller: func(*http.Request) (bridge.Caller, error) { return a.anonymous, nil },
+		Ready:  func() bool { return !stopping.Load() && a.catalogue.Snapshot(bridge.Caller{}).Ready },
 	})
 }
 

@@ -28,7 +28,7 @@ func (c *toolsCmd) Run(ctx context.Context, io streams) error {
 	}
 	return withCatalogue(ctx, io, cfg, c.Handle, func(a *app) error {
 		w := tabwriter.NewWriter(io.stdout, 0, 4, 2, ' ', 0)
-		view := a.bridge.View(bridge.Caller{})
+		view := a.bridge.View(a.anonymous)
 		for _, s := range view.Servers {
 			printServer(w, s)
 		}

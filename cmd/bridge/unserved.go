@@ -64,9 +64,6 @@ func unserved(cfg *config.Config) []string {
 			names = append(names, k.name)
 		}
 	}
-	if p := b.Auth.Anonymous; p != nil && p.Timeout != 0 {
-		names = append(names, "bridge.auth.anonymous.timeout")
-	}
 	for _, s := range cfg.Servers {
 		if s.Elicitation {
 			names = append(names, "mcpServers."+s.Handle+".elicitation")

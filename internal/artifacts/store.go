@@ -45,14 +45,14 @@ var (
 )
 
 // An owner is the identity that artifacts belong to.
-type owner struct{ User, Tenant, ID string }
+type owner bridge.Owner
 
-func ownerOf(c bridge.Caller) owner { return owner{c.User, c.Tenant, c.ID} }
+func ownerOf(c bridge.Caller) owner { return owner(c.Owner()) }
 
 // hash names the owner, or what the owner has under a reference, where names are visible to others.
 func (o owner) hash(ref string) string {
 	h := sha256.New()
-	for _, s := range []string{o.User, o.Tenant, o.ID, ref} {
+	for _, s := range []string{o.User, o.Tenant, ref} {
 		h.Write([]byte(strconv.Itoa(len(s)) + ":" + s)) // so that no two lists read the same
 	}
 	return hex.EncodeToString(h.Sum(nil)[:20])

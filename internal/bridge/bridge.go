@@ -5,6 +5,7 @@
 package bridge
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -14,13 +15,6 @@ import (
 
 	"mcpbridge/internal/raw"
 )
-
-// A Caller is who makes a call. The zero Caller is the anonymous one.
-type Caller struct {
-	ID     string // of the key or token, for logs
-	User   string
-	Tenant string
-}
 
 // A Call is one request to run a tool. Invoke fills Timing, also when it fails.
 type Call struct {
@@ -154,8 +148,9 @@ type Client interface {
 
 // A Request is what a client needs to make a call.
 type Request struct {
-	Tool *Tool
-	Args []byte // one JSON object on one line
+	Tool   *Tool
+	Args   []byte // one JSON object on one line
+	Caller Caller
 	// Idle is the time without progress, Total the time in all, after which the call is given up.
 	Idle, Total time.Duration
 	Progress    func(params json.RawMessage)
@@ -283,9 +278,12 @@ func (b *Bridge) check(c *Call, t *Tool) ([]byte, error) {
 // before another is connected.
 func (b *Bridge) call(ctx context.Context, c *Call, t *Tool, args []byte) (*Result, error) {
 	const tries = 3
-	r := Request{Tool: t, Args: args, Idle: t.Target.Timeout, Total: t.Target.MaxTimeout, Progress: c.Progress}
+	r := Request{Tool: t, Args: args, Caller: c.Caller, Idle: t.Target.Timeout, Total: t.Target.MaxTimeout, Progress: c.Progress}
 	if c.Timeout > 0 {
 		r.Idle = 0 // the caller's own bound takes its place, and ctx has it
+	}
+	if rule := c.Caller.Rule; rule != nil && rule.Timeout > 0 {
+		r.Total = min(cmp.Or(r.Total, rule.Timeout), rule.Timeout)
 	}
 	for try := 1; ; try++ {
 		res, err := b.try(ctx, c, r)

@@ -167,6 +167,26 @@ func TestInvokeHandsOverArguments(t *testing.T) {
 	}
 }
 
+// A rule's time is the most that one call may take; it never gives more.
+func TestInvokeRuleTimeout(t *testing.T) {
+	for _, tt := range []struct{ rule, want time.Duration }{{time.Second, time.Second}, {time.Hour, time.Minute}, {0, time.Minute}} {
+		w := newWorld()
+		var got Request
+		w.clients[0].call = func(_ context.Context, r Request, letGo func()) (*Result, error) {
+			letGo()
+			got = r
+			return ParseResult([]byte(plain))
+		}
+		caller := Caller{ID: "ci", Rule: &Rule{Timeout: tt.rule}}
+		if _, err := w.Invoke(t.Context(), &Call{Handle: "s", Tool: "t", Caller: caller}); err != nil {
+			t.Fatal(err)
+		}
+		if got.Total != tt.want || got.Caller.ID != "ci" {
+			t.Errorf("total %v for caller %q, want %v for ci", got.Total, got.Caller.ID, tt.want)
+		}
+	}
+}
+
 // Each refusal ends the call at its step: nothing behind it is touched.
 func TestInvokeRefusals(t *testing.T) {
 	refused := &Error{Kind: Overloaded, Op: "test", Msg: "no"}

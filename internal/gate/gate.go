@@ -32,7 +32,7 @@ type Admission struct {
 	mu        sync.Mutex
 	accounts  map[bridge.Account]*account // guarded by mu
 	line      line                        // guarded by mu
-	perCaller map[bridge.Caller]int       // :: caller -> its calls in line, guarded by mu
+	perCaller map[bridge.Owner]int        // :: caller -> its calls in line, guarded by mu
 	metered   int                         // calls in line that need something of a rate, guarded by mu
 	alarm     *time.Timer                 // wakes the line when a bucket will have filled; nil until needed, guarded by mu
 	alarmAt   time.Time                   // when it rings; zero if it is not set, guarded by mu
@@ -50,7 +50,7 @@ func New(o Options) *Admission {
 	o.MaxWait = cmp.Or(o.MaxWait, 10*time.Second)
 	o.MaxWaiting = cmp.Or(o.MaxWaiting, 1000)
 	o.MaxWaitingPerCaller = cmp.Or(o.MaxWaitingPerCaller, 100)
-	return &Admission{opts: o, accounts: make(map[bridge.Account]*account), perCaller: make(map[bridge.Caller]int)}
+	return &Admission{opts: o, accounts: make(map[bridge.Account]*account), perCaller: make(map[bridge.Owner]int)}
 }
 
 // Admit implements [bridge.Gate].
@@ -107,14 +107,14 @@ func (a *Admission) enter(c bridge.Caller, d bridge.Demand) (*grant, *waiter, er
 		g.take()
 		return g, nil, nil
 	}
-	if a.line.len() >= a.opts.MaxWaiting || a.perCaller[c] >= a.opts.MaxWaitingPerCaller {
+	if a.line.len() >= a.opts.MaxWaiting || a.perCaller[c.Owner()] >= a.opts.MaxWaitingPerCaller {
 		short := shortOf(g, a.line.head(), now)
 		a.dropLocked(g)
 		return nil, nil, overloaded(a.opts.MaxWait, short, fmt.Sprintf("Too many calls are waiting already, and %s is full; try again later.", strings.Join(short, " and ")))
 	}
-	w := &waiter{caller: c, grant: g, granted: make(chan struct{})}
+	w := &waiter{caller: c.Owner(), grant: g, granted: make(chan struct{})}
 	a.line.push(w)
-	a.perCaller[c]++
+	a.perCaller[c.Owner()]++
 	if g.metered() {
 		a.metered++
 		a.ringAtLocked(g.filled(a.line.ahead(w), now), now)

@@ -8,7 +8,7 @@ import (
 
 // A waiter is a call in line.
 type waiter struct {
-	caller   bridge.Caller
+	caller   bridge.Owner
 	grant    *grant
 	granted  chan struct{} // closed when the call is out of line by no will of its own
 	admitted bool          // the grant was taken; set before granted is closed

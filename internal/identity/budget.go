@@ -11,25 +11,23 @@ import (
 	"mcpbridge/internal/bridge"
 )
 
-// Limits bound the calls of one caller. Zero fields are no bound.
-type Limits struct {
-	PerSecond  float64 // calls in time
-	Burst      int     // calls at once after a pause; zero is one
-	Concurrent int     // calls at a time
-}
-
 // Budget implements [bridge.Budget]: each caller has a rate and a concurrency of
 // its own, which are asked at once and never waited for.
 type Budget struct {
-	limits func(bridge.Caller) Limits
-
 	mu     sync.Mutex
-	purses map[bridge.Caller]*purse // :: caller with bounds -> what it has left, guarded by mu
-	swept  time.Time                // when full purses were last thrown away, guarded by mu
+	purses map[account]*purse // :: caller with bounds -> what it has left, guarded by mu
+	swept  time.Time          // when full purses were last thrown away, guarded by mu
+}
+
+// An account is a key or token, of one user.
+type account struct {
+	id    string
+	owner bridge.Owner
 }
 
 // A purse is what one caller has left.
 type purse struct {
+	limits  bridge.Limits // as the caller had them last
 	tokens  float64
 	at      time.Time // when tokens was right
 	running int
@@ -40,27 +38,27 @@ var _ bridge.Budget = (*Budget)(nil)
 // sweepEvery is how often the purses of callers that stay away are thrown away.
 const sweepEvery = time.Minute
 
-// NewBudget returns the budget of callers with these limits.
-func NewBudget(limits func(bridge.Caller) Limits) *Budget {
-	return &Budget{limits: limits, purses: make(map[bridge.Caller]*purse)}
-}
+// NewBudget returns a budget of which nothing is spent.
+func NewBudget() *Budget { return &Budget{purses: make(map[account]*purse)} }
 
 // Spend implements [bridge.Budget].
 func (b *Budget) Spend(_ context.Context, c bridge.Caller) (func(), error) {
-	l := b.limits(c)
-	if l.PerSecond <= 0 && l.Concurrent <= 0 {
+	if c.Rule == nil || c.Rule.PerSecond <= 0 && c.Rule.Concurrent <= 0 {
 		return func() {}, nil
 	}
+	l := c.Rule.Limits
 	burst := float64(cmp.Or(l.Burst, 1))
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	now := time.Now()
 	b.sweepLocked(now)
-	p := b.purses[c]
+	key := account{c.ID, c.Owner()}
+	p := b.purses[key]
 	if p == nil {
 		p = &purse{tokens: burst, at: now}
-		b.purses[c] = p
+		b.purses[key] = p
 	}
+	p.limits = l
 	p.tokens = min(burst, p.tokens+l.PerSecond*now.Sub(p.at).Seconds())
 	p.at = now
 	if l.Concurrent > 0 && p.running >= l.Concurrent {
@@ -88,11 +86,11 @@ func (b *Budget) sweepLocked(now time.Time) {
 		return
 	}
 	b.swept = now
-	for c, p := range b.purses {
-		l := b.limits(c)
+	for key, p := range b.purses {
+		l := p.limits
 		full := l.PerSecond <= 0 || p.tokens+l.PerSecond*now.Sub(p.at).Seconds() >= float64(cmp.Or(l.Burst, 1))
 		if p.running == 0 && full {
-			delete(b.purses, c)
+			delete(b.purses, key)
 		}
 	}
 }

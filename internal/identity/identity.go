@@ -8,32 +8,45 @@ import (
 	"mcpbridge/internal/bridge"
 )
 
-// A Rule is what a caller may do. The zero Rule allows everything, without bounds.
-type Rule struct {
-	Allow []string // globs on handle/tool; nil allows all, empty but not nil nothing
-	Deny  []string // globs on handle/tool, stronger than Allow
-	Limits
-}
+// Rules implements [bridge.Policy]: each caller has the rule that it came with.
+type Rules struct{}
 
-// Everyone takes all callers as one anonymous one, under one rule.
-type Everyone struct{ Rule }
+var _ bridge.Policy = Rules{}
 
-var _ bridge.Policy = Everyone{}
+// builtin is the handle of the bridge's own tools, which a rule has to name.
+const builtin = "bridge"
 
 // Allows implements [bridge.Policy].
-func (e Everyone) Allows(_ bridge.Caller, handle, tool string) bool {
+func (Rules) Allows(c bridge.Caller, handle, tool string) bool {
+	r := c.Rule
+	if r == nil {
+		return handle != builtin
+	}
 	name := handle + "/" + tool
-	return (e.Allow == nil || bridge.MatchAny(e.Allow, name)) && !bridge.MatchAny(e.Deny, name)
+	return allows(r.Allow, handle, func(g string) bool { return bridge.MatchGlob(g, name) }) && !bridge.MatchAny(r.Deny, name)
 }
 
 // Sees implements [bridge.Policy].
-func (e Everyone) Sees(_ bridge.Caller, handle string) bool {
-	for _, g := range e.Deny {
+func (Rules) Sees(c bridge.Caller, handle string) bool {
+	r := c.Rule
+	if r == nil {
+		return handle != builtin
+	}
+	for _, g := range r.Deny {
 		if all, ok := strings.CutSuffix(g, "/*"); g == "*" || ok && bridge.MatchGlob(all, handle) {
 			return false
 		}
 	}
-	return e.Allow == nil || slices.ContainsFunc(e.Allow, func(g string) bool { return mayMatch(g, handle) })
+	return allows(r.Allow, handle, func(g string) bool { return mayMatch(g, handle) })
+}
+
+// allows reports whether one of the globs matches. None at all allows everything but the
+// built-in server, which only a glob that spells its handle allows.
+func allows(globs []string, handle string, matches func(glob string) bool) bool {
+	if handle == builtin {
+		return slices.ContainsFunc(globs, func(g string) bool { return strings.HasPrefix(g, builtin+"/") && matches(g) })
+	}
+	return globs == nil || slices.ContainsFunc(globs, matches)
 }
 
 // mayMatch reports whether the glob matches handle/tool for some tool.

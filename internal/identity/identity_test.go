@@ -9,21 +9,24 @@ import (
 	"mcpbridge/internal/bridge"
 )
 
-func TestEveryone(t *testing.T) {
+func TestRules(t *testing.T) {
 	tests := []struct {
 		name         string
-		rule         Rule
+		rule         bridge.Rule
 		handle, tool string
 		want         bool
 	}{
-		{"no rule", Rule{}, "files", "read", true},
-		{"an empty allow list", Rule{Allow: []string{}}, "files", "read", false},
-		{"allowed", Rule{Allow: []string{"files/*"}}, "files", "a/b", true},
-		{"another server", Rule{Allow: []string{"files/*"}}, "search", "read", false},
-		{"denied", Rule{Allow: []string{"*"}, Deny: []string{"*/delete_*"}}, "files", "delete_all", false},
+		{"no rule", bridge.Rule{}, "files", "read", true},
+		{"an empty allow list", bridge.Rule{Allow: []string{}}, "files", "read", false},
+		{"allowed", bridge.Rule{Allow: []string{"files/*"}}, "files", "a/b", true},
+		{"another server", bridge.Rule{Allow: []string{"files/*"}}, "search", "read", false},
+		{"the built-in server", bridge.Rule{}, "bridge", "x", false},
+		{"the built-in server is not in a star", bridge.Rule{Allow: []string{"*", "*/x", "b*"}}, "bridge", "x", false},
+		{"the built-in server by its name", bridge.Rule{Allow: []string{"bridge/*"}}, "bridge", "x", true},
+		{"denied", bridge.Rule{Allow: []string{"*"}, Deny: []string{"*/delete_*"}}, "files", "delete_all", false},
 	}
 	for _, tt := range tests {
-		if got := (Everyone{tt.rule}).Allows(bridge.Caller{}, tt.handle, tt.tool); got != tt.want {
+		if got := (Rules{}).Allows(bridge.Caller{Rule: &tt.rule}, tt.handle, tt.tool); got != tt.want {
 			t.Errorf("%s: Allows(%s/%s) = %v, want %v", tt.name, tt.handle, tt.tool, got, tt.want)
 		}
 	}
@@ -31,24 +34,27 @@ func TestEveryone(t *testing.T) {
 
 func TestSees(t *testing.T) {
 	tests := []struct {
-		rule   Rule
+		rule   bridge.Rule
 		handle string
 		want   bool
 	}{
-		{Rule{}, "files", true},
-		{Rule{Allow: []string{}}, "files", false},
-		{Rule{Allow: []string{"files/read"}}, "files", true},
-		{Rule{Allow: []string{"files/read"}}, "file", false},
-		{Rule{Allow: []string{"*/read"}}, "files", true},
-		{Rule{Allow: []string{"f*d"}}, "files", true},
-		{Rule{Allow: []string{"x*"}}, "files", false},
-		{Rule{Allow: []string{"a/b/*"}}, "a/b", true},
-		{Rule{Deny: []string{"files/*"}}, "files", false},
-		{Rule{Deny: []string{"*"}}, "files", false},
-		{Rule{Deny: []string{"*/delete_*"}}, "files", true},
+		{bridge.Rule{}, "files", true},
+		{bridge.Rule{}, "bridge", false},
+		{bridge.Rule{Allow: []string{"*"}}, "bridge", false},
+		{bridge.Rule{Allow: []string{"bridge/*"}}, "bridge", true},
+		{bridge.Rule{Allow: []string{}}, "files", false},
+		{bridge.Rule{Allow: []string{"files/read"}}, "files", true},
+		{bridge.Rule{Allow: []string{"files/read"}}, "file", false},
+		{bridge.Rule{Allow: []string{"*/read"}}, "files", true},
+		{bridge.Rule{Allow: []string{"f*d"}}, "files", true},
+		{bridge.Rule{Allow: []string{"x*"}}, "files", false},
+		{bridge.Rule{Allow: []string{"a/b/*"}}, "a/b", true},
+		{bridge.Rule{Deny: []string{"files/*"}}, "files", false},
+		{bridge.Rule{Deny: []string{"*"}}, "files", false},
+		{bridge.Rule{Deny: []string{"*/delete_*"}}, "files", true},
 	}
 	for _, tt := range tests {
-		if got := (Everyone{tt.rule}).Sees(bridge.Caller{}, tt.handle); got != tt.want {
+		if got := (Rules{}).Sees(bridge.Caller{Rule: &tt.rule}, tt.handle); got != tt.want {
 			t.Errorf("%+v sees %q: %v, want %v", tt.rule, tt.handle, got, tt.want)
 		}
 	}
@@ -56,8 +62,9 @@ func TestSees(t *testing.T) {
 
 func TestBudget(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		a, other := bridge.Caller{User: "a"}, bridge.Caller{User: "b"}
-		b := NewBudget(func(bridge.Caller) Limits { return Limits{PerSecond: 2, Burst: 3, Concurrent: 2} })
+		rule := &bridge.Rule{Limits: bridge.Limits{PerSecond: 2, Burst: 3, Concurrent: 2}}
+		a, other := bridge.Caller{User: "a", Rule: rule}, bridge.Caller{User: "b", Rule: rule}
+		b := NewBudget()
 		spend := func(c bridge.Caller) func() {
 			t.Helper()
 			release, err := b.Spend(t.Context(), c)
@@ -97,7 +104,7 @@ func TestBudget(t *testing.T) {
 }
 
 func TestNoBudget(t *testing.T) {
-	b := NewBudget(func(bridge.Caller) Limits { return Limits{} })
+	b := NewBudget()
 	for range 1000 {
 		if _, err := b.Spend(t.Context(), bridge.Caller{}); err != nil {
 			t.Fatal(err)

@@ -47,6 +47,9 @@ type Request struct {
 	// what x-mcp-header asks for; nil if there is none.
 	Input json.RawMessage
 
+	// Header are headers of this request alone, by canonical name; only HTTP transports send them.
+	Header map[string][]string
+
 	// Idle is the time without progress, and Total the time in all, after which the request is
 	// given up and the server told to cancel. The clock starts when the frame is written. Zero is unbounded.
 	Idle, Total time.Duration
