@@ -18,6 +18,7 @@ import (
 // CatalogueOptions configure a [Catalogue]. Registry must be set.
 type CatalogueOptions struct {
 	Servers    []ServerConfig
+	Local      []*bridge.Server // written in Go, always there; each wins over one of Servers with its handle
 	Registry   *Registry
 	ReadyGrace time.Duration // how long a silent server keeps the catalogue from being ready; zero is 10 s
 }
@@ -119,6 +120,8 @@ func (c *Catalogue) publish() {
 	for _, a := range c.attached {
 		servers = append(servers, a.Server())
 	}
+	servers = slices.DeleteFunc(servers, func(e *bridge.Server) bool { return c.isLocal(e.Handle) })
+	servers = append(servers, c.opts.Local...)
 	old := c.snapshot.Load()
 	for _, s := range c.opts.Servers {
 		switch {
@@ -136,6 +139,10 @@ func (c *Catalogue) publish() {
 	case c.changes <- struct{}{}:
 	default: // whoever listens has yet to look, and will see this one too
 	}
+}
+
+func (c *Catalogue) isLocal(handle string) bool {
+	return slices.ContainsFunc(c.opts.Local, func(s *bridge.Server) bool { return s.Handle == handle })
 }
 
 // keeps returns which tools the configuration lets through, by name.

@@ -311,3 +311,16 @@ func TestAttachAndDetach(t *testing.T) {
 		}
 	})
 }
+
+// A server written in Go is there at once, and wins over one of the same name.
+func TestCatalogueLocal(t *testing.T) {
+	local := &bridge.Server{Handle: "clock", State: bridge.Ready, Tools: []*bridge.Tool{{Handle: "clock", Name: "now"}}}
+	c := NewCatalogue(CatalogueOptions{Servers: []ServerConfig{{Handle: "clock", Disabled: true}, {Handle: "off", Disabled: true}}, Local: []*bridge.Server{local}})
+	snap := c.Snapshot(bridge.Caller{})
+	if srv := snap.Server("clock"); srv == nil || srv.Tool("now") == nil {
+		t.Errorf("clock = %+v, want the one written in Go", srv)
+	}
+	if len(snap.Servers) != 2 {
+		t.Errorf("%d servers, want clock and off", len(snap.Servers))
+	}
+}
