@@ -32,6 +32,8 @@ type exchange struct {
 	start time.Time
 	bare  bool // the request was for the base path without a slash
 
+	varies bool // the answer depends on the request's Origin
+
 	status int   // zero until the header is written
 	in     int   // bytes of the request's body
 	read   bool  // somebody has tried to read the request's body
@@ -80,6 +82,9 @@ func (x *exchange) Unwrap() http.ResponseWriter { return x.ResponseWriter }
 func (x *exchange) WriteHeader(status int) {
 	if x.status == 0 && status >= 200 {
 		x.status = status
+		if x.varies {
+			x.Header().Add("Vary", "Origin") // only now: handlers set Vary as if there were no other
+		}
 	}
 	x.ResponseWriter.WriteHeader(status)
 }
@@ -89,7 +94,7 @@ func (x *exchange) WriteHeader(status int) {
 // one is not such a caller.
 func (x *exchange) Write(b []byte) (int, error) {
 	if x.status == 0 {
-		x.status = http.StatusOK
+		x.WriteHeader(http.StatusOK)
 	}
 	if len(b) <= writePiece {
 		n, err := x.ResponseWriter.Write(b)

@@ -35,6 +35,7 @@ type Options struct {
 	BasePath string   // path in front of all of ours, like "/bridge"; "" is none
 	Loopback bool     // only this machine can connect, so only its own names are right in Host
 	Hosts    []string // names allowed in Host; on loopback beside its own. None elsewhere allows any.
+	Origins  []string // origins whose pages may call from a browser (CORS), like "https://app.example.com", or "*"; none is none
 
 	RequestBytes int64         // most bytes in a request's body; zero is 4 MiB
 	BodyTimeout  time.Duration // most time for a request's body to arrive; zero is a minute
@@ -58,6 +59,7 @@ type server struct {
 	log    *slog.Logger
 	origin *http.CrossOriginProtection
 	hosts  map[string]bool // lower case, with a port where the option has one
+	cors   cors
 	mux    *chi.Mux
 	api    huma.API
 	zipped zipCache
@@ -86,6 +88,7 @@ func newServer(o Options) *server {
 		log:     cmp.Or(o.Log, slog.New(slog.DiscardHandler)),
 		origin:  http.NewCrossOriginProtection(),
 		hosts:   make(map[string]bool, len(o.Hosts)),
+		cors:    newCORS(o.Origins),
 		mux:     chi.NewMux(),
 	}
 	for _, h := range o.Hosts {
@@ -123,6 +126,9 @@ func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 	// On every answer: no browser may take it for another type than it says.
 	x.Header()["X-Content-Type-Options"] = nosniff
+	if x.cors(r) {
+		return
+	}
 	inside, ok := s.stripBase(x, r)
 	if !ok {
 		s.notFound(x, r)
