@@ -4,9 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
-	"os"
 	"sync"
 	"time"
 
@@ -16,8 +14,6 @@ import (
 	"mcpbridge/internal/gate"
 	"mcpbridge/internal/identity"
 	"mcpbridge/internal/mcp"
-	"mcpbridge/internal/mcp/remote"
-	"mcpbridge/internal/mcp/rpc"
 	"mcpbridge/internal/mcp/stdio"
 	"mcpbridge/internal/openapi"
 )
@@ -115,81 +111,4 @@ func (a *app) Close() error {
 	a.stop()
 	a.work.Wait()
 	return errors.Join(a.pool.Close(), a.supervisor.Close())
-}
-
-// servers makes the servers' options.
-func (a *app) servers() ([]mcp.ServerConfig, error) {
-	b := a.config.Bridge
-	limits := mcp.Limits{StdioCalls: b.Pool.StdioCalls, StdioCallsPerServer: b.Pool.StdioCallsPerServer, HTTPCalls: b.Pool.HTTPCalls}
-	servers := make([]mcp.ServerConfig, 0, len(a.config.Servers))
-	var errs []error
-	for _, s := range a.config.Servers {
-		sc := mcp.ServerConfig{
-			Handle: s.Handle, Title: s.Title, Description: s.Description, Disabled: s.Disabled,
-			RPC: rpc.Options{
-				ClientVersion: version, Handshake: s.HandshakeTimeout, CancelGrace: orInstant(b.CancelGrace),
-				ResultBytes: b.Limits.ResultBytes, Log: a.log.With(slog.String("handle", s.Handle)),
-			},
-			Allow: s.Tools.Allow, Deny: s.Tools.Deny, Exclude: s.Tools.Disabled,
-			Timeout: s.Timeout, MaxTimeout: b.Timeouts.MaxTimeout,
-			ParseText: s.ParseText, Strict: s.CheckResults == config.CheckStrict,
-			NoReconnect: !s.AutoReconnect, ReconnectDelay: s.ReconnectDelay, Heartbeat: s.Heartbeat,
-		}
-		if !s.Disabled {
-			endpoint, err := a.endpoint(s, limits)
-			if err != nil {
-				errs = append(errs, fmt.Errorf("server %q: %w", s.Handle, err))
-				continue
-			}
-			sc.Endpoint = endpoint
-			if endpoint.Process() {
-				sc.Idle = s.IdleTimeout
-			}
-		}
-		servers = append(servers, sc)
-	}
-	if len(errs) > 0 {
-		return nil, fmt.Errorf("%w%w", errors.Join(errs...), errConfig)
-	}
-	return servers, nil
-}
-
-func (a *app) endpoint(s config.Server, limits mcp.Limits) (mcp.Endpoint, error) {
-	if err := checkServer(s); err != nil {
-		return nil, err
-	}
-	if s.Transport == config.Stdio {
-		args := make([]mcp.Arg, 0, len(s.Args))
-		for _, v := range s.Args {
-			args = append(args, mcp.Arg{Text: v.Text(), Secret: v.Secret()})
-		}
-		return mcp.NewStdio(mcp.StdioConfig{
-			Name: s.Name, Command: mcp.Arg{Text: s.Command.Text(), Secret: s.Command.Secret()}, Args: args,
-			Env: texts(s.Env), BaseEnv: os.Environ(), Dir: s.Cwd.Text(),
-			Start: s.StartTimeout, MaxConcurrent: s.MaxConcurrent, Rate: rate(s.Rate), Limits: limits, Supervisor: a.supervisor,
-		}), nil
-	}
-	return mcp.NewRemote(mcp.RemoteConfig{
-		Name: s.Name, URL: mcp.Arg{Text: s.URL.Text(), Secret: s.URL.Secret()}, Headers: texts(s.Headers),
-		Protocol: s.Protocol, SSE: s.Transport == config.SSE,
-		TLS: remote.TLS{CA: s.TLS.CA, Cert: s.TLS.Cert, Key: s.TLS.Key, ServerName: s.TLS.ServerName}, Proxy: s.Proxy.Text(),
-		MaxConcurrent: s.MaxConcurrent, Rate: rate(s.Rate), Limits: limits,
-	})
-}
-
-// rate is a server's rate; its burst is what one period allows.
-func rate(r config.Rate) mcp.Rate {
-	if r.IsZero() {
-		return mcp.Rate{}
-	}
-	return mcp.Rate{PerSecond: float64(r.Count) / r.Per.Seconds(), Burst: r.Count}
-}
-
-// texts returns the texts of a map's values.
-func texts(m map[string]config.Value) map[string]string {
-	out := make(map[string]string, len(m))
-	for k, v := range m {
-		out[k] = v.Text()
-	}
-	return out
 }
