@@ -41,7 +41,7 @@ func toolError(a *Answer) *Error {
 	if count > blockCount {
 		m["content_count"] = count
 	}
-	return &Error{Kind: ToolError, Op: "bridge.keep", Msg: "The tool reported an error: " + msg, Members: m}
+	return &Error{Kind: ToolError, Op: "bridge.keep", Msg: "The tool reported an error: " + msg, Members: m, Result: a.Result}
 }
 
 // members names the artifact in which the whole result is kept, if it is.

@@ -361,7 +361,7 @@ func (b *Bridge) keep(ctx context.Context, c *Call, t *Tool, r *Result) (*Answer
 		return nil, toolError(a)
 	case a.Breach != "" && t.Target.Strict:
 		return nil, &Error{
-			Kind: InvalidResult, Op: "bridge.keep", Members: a.members(),
+			Kind: InvalidResult, Op: "bridge.keep", Members: a.members(), Result: r,
 			Msg: fmt.Sprintf("The tool ran, but its result breaks its own output schema: %s", a.Breach),
 		}
 	}

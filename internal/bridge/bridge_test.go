@@ -359,6 +359,9 @@ func TestToolError(t *testing.T) {
 	if !ok || e.Kind != ToolError || e.Members["artifact_ref"] != "mcp~x" {
 		t.Fatalf("err = %#v, want tool-error with its artifact", err)
 	}
+	if e.Result == nil || !e.Result.IsError || !strings.Contains(string(e.Result.Content), long) {
+		t.Errorf("the error does not have the whole result: %+v", e.Result)
+	}
 	if !strings.Contains(e.Msg, "disk full 0") {
 		t.Errorf("message %q does not have the tool's own text", e.Msg)
 	}
@@ -405,6 +408,9 @@ func TestOutputSchema(t *testing.T) {
 				if tt.breach != "" && strict {
 					if KindOf(err) != InvalidResult || !strings.Contains(err.Error(), tt.breach) {
 						t.Errorf("err = %v, want invalid-result that says %q", err, tt.breach)
+					}
+					if e, ok := errors.AsType[*Error](err); !ok || e.Result == nil || string(e.Result.Raw) != tt.result {
+						t.Errorf("the error does not have the result: %+v", e)
 					}
 					return
 				}

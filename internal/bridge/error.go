@@ -40,6 +40,7 @@ type Error struct {
 	Msg        string         // for the caller: what happened and what to do; no secrets
 	RetryAfter time.Duration  // zero when retrying is not known to help
 	Members    map[string]any // more for the caller, by name; each is encoded as JSON
+	Result     *Result        // what the tool returned, whole, if it is that which failed; else nil
 	Fault      bool           // the server or its connection is at fault: it counts against the circuit
 	Conn       uint64         // the connection that broke, so that many calls on it count once; 0 if none did
 	Replay     bool           // the tool was not run, or may run twice: the call can be made again on a new connection
