@@ -354,8 +354,10 @@ func (b *Bridge) keep(ctx context.Context, c *Call, t *Tool, r *Result) (*Answer
 	if !r.IsError {
 		a.Breach = breach(t, r)
 	}
-	// The tool has run: its result is kept even if the caller has gone away by now.
-	a.Artifact = b.Keeper.Keep(context.WithoutCancel(ctx), c.Caller, t, r, &c.Timing)
+	if !t.Target.Transient {
+		// The tool has run: its result is kept even if the caller has gone away by now.
+		a.Artifact = b.Keeper.Keep(context.WithoutCancel(ctx), c.Caller, t, r, &c.Timing)
+	}
 	switch {
 	case r.IsError:
 		return nil, toolError(a)

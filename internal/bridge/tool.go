@@ -2,6 +2,8 @@ package bridge
 
 import (
 	"cmp"
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"iter"
 	"slices"
@@ -41,6 +43,15 @@ type Annotations struct {
 	ReadOnly, Destructive, Idempotent, OpenWorld *bool
 }
 
+// HashSchemas returns what SchemaHash is for these schemas.
+func HashSchemas(input, output json.RawMessage) string {
+	h := sha256.New()
+	h.Write(input)
+	h.Write([]byte{0})
+	h.Write(output)
+	return hex.EncodeToString(h.Sum(nil))
+}
+
 // A Checker checks JSON against one compiled schema. It returns the bytes to go
 // on with, which differ from doc only where design allows an edit, or an
 // [*Error] of kind InvalidArguments whose Members hold "errors" and "count".
@@ -71,6 +82,7 @@ type Target struct {
 	MaxTimeout time.Duration // the most a call may take in all
 	ParseText  bool          // a lone text block of JSON is the result's data
 	Strict     bool          // a result that breaks its output schema is an error
+	Transient  bool          // results are not kept as artifacts, since they are parts of some
 }
 
 // A State says how a server is.

@@ -2,8 +2,6 @@ package mcp
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -107,11 +105,7 @@ func decodeTool(e json.RawMessage, name string, target *bridge.Target) *bridge.T
 	if s := raw.Get(e, "outputSchema"); !raw.IsNull(s) {
 		t.Output = s
 	}
-	h := sha256.New()
-	h.Write(t.Input)
-	h.Write([]byte{0})
-	h.Write(t.Output)
-	t.SchemaHash = hex.EncodeToString(h.Sum(nil))
+	t.SchemaHash = bridge.HashSchemas(t.Input, t.Output)
 	// The name goes back in the server's own bytes: a lone surrogate would not survive decoding.
 	t.Params = slices.Concat([]byte(`"name":`), raw.Get(e, "name"), []byte(`,"arguments":`))
 	return t
