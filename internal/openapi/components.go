@@ -110,7 +110,7 @@ const fixedSchemas = `
 var (
 	commonSchemas   = compact("{" + fixedSchemas + "}")
 	commonHeaders   = headerComponents()
-	commonResponses = responseComponents()
+	commonResponses = responses(problems, `{"application/problem+json":{"schema":{"$ref":"#/components/schemas/Problem"}}}`)
 	problemAnswers  = problemReferences() // the responses of an operation besides 200
 	okHeaders       = headerReferences()
 	contentSchema   = []byte(`{"$ref":"#/components/schemas/Content"}`)
@@ -142,16 +142,17 @@ func headerReferences() []byte {
 	return w.b
 }
 
-func responseComponents() []byte {
+// responses renders failures, each with the same content.
+func responses(failures []problem, content string) []byte {
 	var w writer
-	for _, p := range problems {
+	for _, p := range failures {
 		w.key(p.name).open('{').text("description", p.description)
 		w.key("headers").open('{').reference("Request-Id", "headers", "Request-Id")
 		if p.retry {
 			w.reference("Retry-After", "headers", "Retry-After")
 		}
 		w.close('}')
-		w.key("content").raw(`{"application/problem+json":{"schema":{"$ref":"#/components/schemas/Problem"}}}`)
+		w.key("content").raw(content)
 		w.close('}')
 	}
 	return w.b

@@ -9,6 +9,18 @@ import (
 // operation writes the one operation of a tool. It is always a POST: a hint that
 // a tool only reads is no promise that it may be prefetched or cached.
 func (o *Options) operation(w *writer, t *bridge.Tool, id string) {
+	o.request(w, t, id)
+	w.key("responses").open('{')
+	w.key("200").open('{').text("description", "What the tool returned.")
+	w.key("headers").open('{').bytes(okHeaders).close('}')
+	w.key("content").open('{').key("application/json").open('{').key("schema").bytes(published(t).output)
+	w.close('}').close('}').close('}')
+	w.bytes(problemAnswers).close('}')
+	hints(w, t)
+}
+
+// request opens an operation, and writes what it is and takes.
+func (o *Options) request(w *writer, t *bridge.Tool, id string) {
 	p := published(t)
 	w.open('{')
 	w.key("operationId").str(id)
@@ -23,12 +35,10 @@ func (o *Options) operation(w *writer, t *bridge.Tool, id string) {
 		w.key("content").open('{').key("application/json").open('{').key("schema").bytes(p.input)
 		w.close('}').close('}').close('}')
 	}
-	w.key("responses").open('{')
-	w.key("200").open('{').text("description", "What the tool returned.")
-	w.key("headers").open('{').bytes(okHeaders).close('}')
-	w.key("content").open('{').key("application/json").open('{').key("schema").bytes(p.output)
-	w.close('}').close('}').close('}')
-	w.bytes(problemAnswers).close('}')
+}
+
+// hints writes what the server says of how the tool behaves, and closes the operation.
+func hints(w *writer, t *bridge.Tool) {
 	w.flag("x-mcp-read-only", t.Annotations.ReadOnly)
 	w.flag("x-mcp-destructive", t.Annotations.Destructive)
 	w.flag("x-mcp-idempotent", t.Annotations.Idempotent)

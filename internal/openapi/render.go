@@ -25,13 +25,8 @@ func (o *Options) whole(servers []*bridge.Server) []byte {
 // handle renders the document of one server. What the server says about how to
 // use its tools is its description.
 func (o *Options) handle(s *bridge.Server) []byte {
-	version := o.Version
-	if s.Version != "" {
-		version = s.Version
-	}
-	description := o.cut(strings.TrimSpace(s.Description + "\n\n" + strings.TrimSpace(s.Instructions)))
 	servers := []*bridge.Server{s}
-	w := o.head(servers, title(s), version, description)
+	w := o.handleHead(s)
 	w.key("paths").open('{')
 	names := idSet{}
 	for _, t := range offered(s) {
@@ -41,6 +36,15 @@ func (o *Options) handle(s *bridge.Server) []byte {
 	}
 	w.close('}')
 	return components(w, servers)
+}
+
+func (o *Options) handleHead(s *bridge.Server) *writer {
+	version := o.Version
+	if s.Version != "" {
+		version = s.Version
+	}
+	description := o.cut(strings.TrimSpace(s.Description + "\n\n" + strings.TrimSpace(s.Instructions)))
+	return o.head([]*bridge.Server{s}, title(s), version, description)
 }
 
 // title names a server by what its operator calls it, never by what it calls
@@ -91,15 +95,19 @@ func tagDescription(s *bridge.Server) string {
 
 // components writes what the operations refer to, and ends the document.
 func components(w *writer, servers []*bridge.Server) []byte {
+	return parts(w, servers, commonSchemas, commonResponses)
+}
+
+func parts(w *writer, servers []*bridge.Server, schemas, responses []byte) []byte {
 	w.key("components").open('{')
-	w.key("schemas").open('{').bytes(commonSchemas)
+	w.key("schemas").open('{').bytes(schemas)
 	for _, s := range servers {
 		for _, t := range offered(s) {
 			w.bytes(published(t).components)
 		}
 	}
 	w.close('}')
-	w.key("responses").open('{').bytes(commonResponses).close('}')
+	w.key("responses").open('{').bytes(responses).close('}')
 	w.key("headers").open('{').bytes(commonHeaders).close('}')
 	w.close('}')
 	return w.close('}').b
