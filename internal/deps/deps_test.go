@@ -21,6 +21,7 @@ var may = map[string][]string{
 	"bridge":      {"raw"},
 	"config":      {},
 	"telemetry":   {},
+	"jobs":        {"bridge", "raw"},
 	"deps":        {},
 	"artifacts":   {"bridge", "raw"},
 	"breaker":     {"bridge"},
@@ -49,7 +50,8 @@ var only = []struct {
 	{"github.com/modelcontextprotocol/go-sdk", []string{"mcp/rpc", "mcp/stdio", "mcp/remote", "publish", "local", "mcptest"}, "the client side is mcp's, the server side is publish's, local's and the tests'"},
 	{"github.com/danielgtaylor/huma", []string{"routes", "openapi"}, "only the HTTP surface knows the framework"},
 	{"github.com/go-chi/chi", []string{"routes"}, "only the HTTP surface knows the router"},
-	{"github.com/redis/go-redis", []string{"artifacts"}, "the rest knows stores, not Redis"},
+	{"github.com/redis/go-redis", []string{"artifacts", "config"}, "the rest knows stores, not Redis"},
+	{"github.com/fsnotify/fsnotify", []string{"config"}, "only the configuration is watched"},
 	{"net/http", []string{"routes", "web", "mcp/remote", "mcp/rpc", "mcp", "mcptest", "identity", "telemetry"}, "the rest knows no transport"},
 }
 

@@ -1,0 +1,149 @@
+package jobs
+
+import (
+	"context"
+	"encoding/json"
+	"slices"
+	"sync"
+	"time"
+
+	"mcpbridge/internal/bridge"
+)
+
+// A Job is one call that runs in this process, or has ended here.
+type Job struct {
+	m      *Manager
+	call   *bridge.Call
+	cancel context.CancelCauseFunc
+	done   chan struct{} // closed at the end
+
+	// What came of it, set before done is closed.
+	answer *bridge.Answer
+	err    error
+
+	mu        sync.Mutex
+	rec       Record        // guarded by mu
+	events    []Event       // the latest, guarded by mu
+	last      uint64        // the latest event's ID, guarded by mu
+	changed   chan struct{} // closed and replaced with each change, guarded by mu
+	published bool          // callers can find it, guarded by mu
+	asking    *asking       // what the server waits for; nil if for nothing, guarded by mu
+	bytes     int           // of the events that are kept, guarded by mu
+}
+
+// ID names the job.
+func (j *Job) ID() string { return j.rec.ID } // never changes
+
+// Done is closed when the call has ended.
+func (j *Job) Done() <-chan struct{} { return j.done }
+
+// Outcome returns what came of the call, as [bridge.Bridge.Invoke] returned it. It waits for the end.
+func (j *Job) Outcome() (*bridge.Answer, error) {
+	<-j.done
+	return j.answer, j.err
+}
+
+// Timing is where the call's time went. It waits for the end.
+func (j *Job) Timing() *bridge.Timing {
+	<-j.done
+	return &j.call.Timing
+}
+
+// Record returns how the job is now.
+func (j *Job) Record() Record {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return j.rec
+}
+
+func (j *Job) expired(now time.Time) bool {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return !j.rec.Expires.IsZero() && now.After(j.rec.Expires)
+}
+
+// Published reports whether the job can be found by its ID: it was started as
+// one, or it has asked something. Nobody else can cancel one that is not.
+func (j *Job) Published() bool {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return j.published
+}
+
+// Abandon cancels a call whose caller has gone away, unless it can be found again.
+func (j *Job) Abandon(cause error) {
+	if !j.Published() {
+		j.cancel(cause)
+	}
+}
+
+// Changes returns the record, the events behind the given one that are still
+// kept, and a channel that is closed when there is more.
+func (j *Job) Changes(after uint64) (Record, []Event, <-chan struct{}) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	i, _ := slices.BinarySearchFunc(j.events, after+1, func(e Event, id uint64) int { return int(e.ID) - int(id) })
+	return j.rec, slices.Clone(j.events[i:]), j.changed
+}
+
+// change changes the record, notes the events that belong to that, and tells everybody.
+func (j *Job) change(events []Event, change func(*Record)) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if j.rec.State.Final() {
+		return
+	}
+	change(&j.rec)
+	j.rec.Version++
+	j.rec.Changed = time.Now()
+	for _, e := range events {
+		j.last++
+		e.ID = j.last
+		j.keepLocked(e)
+	}
+	close(j.changed)
+	j.changed = make(chan struct{})
+}
+
+// keepLocked keeps an event, and forgets the oldest over the bounds.
+func (j *Job) keepLocked(e Event) {
+	j.events = append(j.events, e)
+	j.bytes += len(e.Data)
+	n := 0
+	for ; n < len(j.events)-1 && (len(j.events)-n > j.m.o.Events || j.bytes > maxEventBytes); n++ {
+		j.bytes -= len(j.events[n].Data)
+	}
+	j.events = slices.Delete(j.events, 0, n)
+}
+
+// maxEventBytes bounds the events that are kept of one job.
+const maxEventBytes = 1 << 20
+
+// progress and log are the call's listeners.
+func (j *Job) progress(params json.RawMessage) {
+	j.change([]Event{{Type: EventProgress, Data: params}}, func(r *Record) { r.Progress = params })
+}
+
+func (j *Job) log(params json.RawMessage) {
+	j.change([]Event{{Type: EventLog, Data: params}}, func(*Record) {})
+}
+
+// running is called when the server gets the call.
+func (j *Job) running() {
+	j.change(nil, func(r *Record) { r.State = Running })
+}
+
+// end notes what came of the call.
+func (j *Job) end(a *bridge.Answer, err error) {
+	j.answer, j.err = a, err
+	j.change([]Event{{Type: EventEnd}}, func(r *Record) {
+		r.Asked = nil
+		r.Expires = time.Now().Add(j.m.o.TTL)
+		if err != nil {
+			r.failure(err)
+		} else {
+			r.result(a)
+		}
+	})
+	close(j.done)
+}

@@ -1,0 +1,202 @@
+// Package jobs runs calls that may outlast the request that made them. Start with
+// [Manager.Start]: it runs a call in the background, with what happens to it as
+// events; whoever waits for it, streams it, or asks for it later looks at the same [Job].
+// A job that callers can find by its ID is published; one that only its request
+// knows costs little more than the call itself.
+package jobs
+
+import (
+	"cmp"
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"mcpbridge/internal/bridge"
+)
+
+// Options configure a [Manager]. Invoke and Compile must be set; zero fields mean what they say in their comment.
+type Options struct {
+	Invoke func(ctx context.Context, c *bridge.Call) (*bridge.Answer, error)
+	// Compile makes the check of a question's schema.
+	Compile func(schema []byte) (bridge.Checker, error)
+
+	TTL       time.Duration // how long a job is kept after its end; zero is an hour
+	PerCaller int           // jobs of one caller that run at a time; zero is 100. Ten times as many are kept.
+	InputWait time.Duration // how long a question waits for its reply; zero is 10 minutes
+	Events    int           // kept of each job; zero is 1000
+}
+
+// A Manager runs jobs and keeps them for their callers.
+type Manager struct {
+	o    Options
+	ctx  context.Context // of all jobs; ends with Close
+	stop context.CancelCauseFunc
+	work sync.WaitGroup
+
+	mu    sync.Mutex
+	jobs  map[bridge.Owner][]*Job // published, in the order of their publication, guarded by mu
+	swept time.Time               // when expired jobs were last thrown away, guarded by mu
+}
+
+// keptPerRunning is how many jobs are kept of a caller for each that may run at a time.
+const keptPerRunning = 10
+
+// New returns a manager without jobs.
+func New(o Options) *Manager {
+	o.TTL = cmp.Or(o.TTL, time.Hour)
+	o.PerCaller = cmp.Or(o.PerCaller, 100)
+	o.InputWait = cmp.Or(o.InputWait, 10*time.Minute)
+	o.Events = cmp.Or(o.Events, 1000)
+	m := &Manager{o: o, jobs: make(map[bridge.Owner][]*Job)}
+	m.ctx, m.stop = context.WithCancelCause(context.Background())
+	return m
+}
+
+// Start runs a call in the background. Its values, not its end, are ctx's. The
+// call must not be touched before the job is done. Unless it is published, the
+// job is known to nobody but the caller of Start, who has to see that it ends.
+func (m *Manager) Start(ctx context.Context, c *bridge.Call) *Job {
+	ctx, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
+	now := time.Now()
+	j := &Job{
+		m: m, call: c, cancel: cancel, done: make(chan struct{}), changed: make(chan struct{}),
+		rec: Record{ID: newID(), Owner: c.Caller.Owner(), Handle: c.Handle, Tool: c.Tool, State: Queued, Version: 1, Created: now, Changed: now},
+	}
+	c.Progress, c.Log, c.Running, c.Ask = j.progress, j.log, j.running, j.ask
+	stopped := context.AfterFunc(m.ctx, func() { cancel(context.Cause(m.ctx)) })
+	m.work.Go(func() {
+		defer cancel(nil)
+		defer stopped()
+		j.end(m.o.Invoke(ctx, c))
+	})
+	return j
+}
+
+// newID returns 128 random bits in lower-case base32.
+func newID() string { return strings.ToLower(rand.Text()) }
+
+// Publish lets the job's caller find it by its ID, also after its request is gone.
+// A caller with too many jobs running gets an error of kind RateLimited.
+func (m *Manager) Publish(j *Job) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if j.Published() {
+		return nil
+	}
+	m.sweepLocked(time.Now())
+	owner := j.rec.Owner // never changes
+	all := m.jobs[owner]
+	running := 0
+	for _, o := range all {
+		if !o.Record().State.Final() {
+			running++
+		}
+	}
+	if running >= m.o.PerCaller {
+		return &bridge.Error{Kind: bridge.RateLimited, Op: "jobs.Publish", RetryAfter: time.Second, Msg: fmt.Sprintf("You have %d jobs running, which is as many as you may have; wait for one of them to end, or cancel one.", running)}
+	}
+	j.mu.Lock()
+	j.published = true
+	j.mu.Unlock()
+	for i := 0; len(all) >= keptPerRunning*m.o.PerCaller && i < len(all); {
+		if all[i].Record().State.Final() {
+			all = slices.Delete(all, i, i+1)
+		} else {
+			i++
+		}
+	}
+	m.jobs[owner] = append(all, j)
+	return nil
+}
+
+// sweepEvery is how often jobs that have expired are thrown away.
+const sweepEvery = time.Minute
+
+func (m *Manager) sweepLocked(now time.Time) {
+	if now.Sub(m.swept) < sweepEvery {
+		return
+	}
+	m.swept = now
+	for owner, all := range m.jobs {
+		all = slices.DeleteFunc(all, func(j *Job) bool { return j.expired(now) })
+		if len(all) == 0 {
+			delete(m.jobs, owner)
+			continue
+		}
+		m.jobs[owner] = all
+	}
+}
+
+// find returns the owner's published job of that ID, or nil.
+func (m *Manager) find(o bridge.Owner, id string) *Job {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, j := range m.jobs[o] {
+		if j.ID() == id && !j.expired(time.Now()) {
+			return j
+		}
+	}
+	return nil
+}
+
+var errUnknown = &bridge.Error{Kind: bridge.NotFound, Op: "jobs.find", Msg: "You have no such job; GET /jobs lists those that you have. A job is forgotten some time after its end."}
+
+// Changes returns how the caller's job is, its events behind the given one as far
+// as they are still kept, and a channel that is closed when there is more.
+func (m *Manager) Changes(_ context.Context, c bridge.Caller, id string, after uint64) (Record, []Event, <-chan struct{}, error) {
+	j := m.find(c.Owner(), id)
+	if j == nil {
+		return Record{}, nil, nil, errUnknown
+	}
+	rec, events, more := j.Changes(after)
+	return rec, events, more, nil
+}
+
+// List returns the caller's jobs, newest first.
+func (m *Manager) List(_ context.Context, c bridge.Caller) ([]Record, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	var all []Record
+	for _, j := range slices.Backward(m.jobs[c.Owner()]) {
+		if !j.expired(time.Now()) {
+			all = append(all, j.Record())
+		}
+	}
+	return all, nil
+}
+
+// Cancel ends the caller's job, which stays readable. One that has ended is left as it is.
+func (m *Manager) Cancel(_ context.Context, c bridge.Caller, id string) error {
+	j := m.find(c.Owner(), id)
+	if j == nil {
+		return errUnknown
+	}
+	j.cancel(errByCaller)
+	return nil
+}
+
+// Reply answers what the caller's job asks. The errors are of kind JobConflict
+// if it asks nothing, and InvalidArguments, with pointers into replies, if a
+// reply is missing or does not fit.
+func (m *Manager) Reply(_ context.Context, c bridge.Caller, id string, replies map[string]bridge.Reply) error {
+	j := m.find(c.Owner(), id)
+	if j == nil {
+		return errUnknown
+	}
+	return j.reply(replies)
+}
+
+// Close cancels what runs, waits for it, and forgets everything.
+func (m *Manager) Close() error {
+	m.stop(bridge.ErrStopping)
+	m.work.Wait()
+	return nil
+}
+
+// errByCaller is why a job was cancelled on purpose.
+var errByCaller = errors.New("cancelled by its caller")
