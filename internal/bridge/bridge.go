@@ -28,6 +28,12 @@ type Call struct {
 	Timeout time.Duration
 	// Progress, if set, gets the params of each progress notification, in order. It must not block.
 	Progress func(params json.RawMessage)
+	// Log, if set, gets the params of each log message that the protocol ties to this call. It must not block.
+	Log func(params json.RawMessage)
+	// Running, if set, is called when the call is about to be made, which may be more than once. It must not block.
+	Running func()
+	// Ask, if set, is asked what the server asks; without it a server that asks gets no answer.
+	Ask Asker
 
 	Timing Timing
 }
@@ -340,6 +346,9 @@ func (b *Bridge) run(ctx context.Context, c *Call, client Client, r Request, rel
 		}
 		done(err)
 	}()
+	if c.Running != nil {
+		c.Running()
+	}
 	res, err := client.Call(ctx, r, release)
 	return res, ended(ctx, err, "and the server was told to cancel")
 }
