@@ -51,6 +51,8 @@ type Options struct {
 	Caller func(*http.Request) (bridge.Caller, error)
 	// Artifacts has the results that can be fetched again at /artifacts, so answers refer to that. Nil is none.
 	Artifacts *artifacts.Keeper
+	// MCP serves MCP clients at /mcp, for the caller that was identified. Nil is none.
+	MCP func(w http.ResponseWriter, r *http.Request, c bridge.Caller)
 }
 
 // server is the handler that New returns.
@@ -113,6 +115,7 @@ func (s *server) routes() {
 	s.healthRoutes()    // GET /healthz, /readyz
 	s.statusRoutes()    // GET /status
 	s.problemRoutes()   // GET /problems/{slug}
+	s.mcpRoutes()       // /mcp
 }
 
 // nosniff is shared by all answers, and so never appended to.
