@@ -171,6 +171,18 @@ func TestFailuresWhileReading(t *testing.T) {
 				_, err = v.WriteTo(&bytes.Buffer{})
 				return err
 			},
+			"excerpt": func(*Artifact) error {
+				_, _, err := k.ReadText(t.Context(), ann, ref, prefix+"/l", 50_000, 10)
+				return err
+			},
+			"character": func(*Artifact) error {
+				_, _, err := k.ReadText(t.Context(), ann, ref, prefix+"/s", 50_000, 10)
+				return err
+			},
+			"found": func(*Artifact) error {
+				_, err := k.SearchText(t.Context(), ann, ref, "word7", func(string, int, string) {})
+				return err
+			},
 			"nested": func(*Artifact) error { _, err := k.Open(t.Context(), ann, ref+".1"); return err },
 		} {
 			for n := 0; ; n++ {

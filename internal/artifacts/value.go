@@ -76,12 +76,14 @@ type Slice struct {
 	Next  int // the offset of what comes behind it; -1 if nothing does
 }
 
+var errNegative = &bridge.Error{Kind: bridge.Malformed, Op: "artifacts.Slice", Msg: "offset and limit must not be negative."}
+
 // Slice returns the characters, items or members from offset on, limit at most.
 // What lies past the end is an empty slice. The error is of kind Malformed when
 // one of them is negative, or the value has no parts.
 func (v *Value) Slice(offset, limit int) (*Slice, error) {
 	if offset < 0 || limit < 0 {
-		return nil, &bridge.Error{Kind: bridge.Malformed, Op: "artifacts.Slice", Msg: "offset and limit must not be negative."}
+		return nil, errNegative
 	}
 	var before, after string
 	switch v.Kind {
