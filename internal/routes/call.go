@@ -67,14 +67,8 @@ func (x *exchange) invoke(r *http.Request, handle, tool string) (err error) {
 	if err := x.precondition(r, c); err != nil {
 		return err
 	}
-	if wait > 0 { // from the request's arrival, so the body's time counts
-		x.Header().Set("Preference-Applied", fmt.Sprintf("wait=%d", int(wait.Seconds())))
-		c.Timeout = max(wait-time.Since(x.start), time.Nanosecond)
-	}
-	a, err := x.s.Bridge.Invoke(r.Context(), c)
-	h := x.Header()
-	h["Server-Timing"] = []string{serverTiming(&c.Timing)}
-	h["Vary"] = varyCall
+	a, err := x.perform(r, c, wait)
+	x.Header()["Vary"] = varyCall
 	if err != nil {
 		return err
 	}
@@ -85,6 +79,18 @@ func (x *exchange) invoke(r *http.Request, handle, tool string) (err error) {
 	}
 	x.answer(r, a, accept)
 	return nil
+}
+
+// perform makes the call, within wait if that is not zero.
+func (x *exchange) perform(r *http.Request, c *bridge.Call, wait time.Duration) (*bridge.Answer, error) {
+	h := x.Header()
+	if wait > 0 { // from the request's arrival, so the body's time counts
+		h.Set("Preference-Applied", fmt.Sprintf("wait=%d", int(wait.Seconds())))
+		c.Timeout = max(wait-time.Since(x.start), time.Nanosecond)
+	}
+	a, err := x.s.Bridge.Invoke(r.Context(), c)
+	h["Server-Timing"] = []string{serverTiming(&c.Timing)}
+	return a, err
 }
 
 // identify finds out who makes the request.

@@ -16,6 +16,9 @@ type Documents interface {
 	Whole(view *bridge.Snapshot) *openapi.Document
 	// Handle returns the document of one server, or nil if the view has no such server.
 	Handle(view *bridge.Snapshot, handle string) *openapi.Document
+	// WholeMCPO and HandleMCPO return the same in mcpo's shapes.
+	WholeMCPO(view *bridge.Snapshot) *openapi.Document
+	HandleMCPO(view *bridge.Snapshot, handle string) *openapi.Document
 }
 
 var _ Documents = (*openapi.Documents)(nil)

@@ -33,6 +33,7 @@ type exchange struct {
 	bare  bool // the request was for the base path without a slash
 
 	varies bool // the answer depends on the request's Origin
+	mcpo   bool // the request is for the tree of mcpo, which has a form of its own for errors
 
 	status int   // zero until the header is written
 	in     int   // bytes of the request's body
@@ -135,6 +136,15 @@ func (x *exchange) fail(r *http.Request, err error) {
 		x.status = statusCanceled
 		panic(http.ErrAbortHandler)
 	}
+	x.refuse(r, err)
+}
+
+// refuse answers with err in the form that the path has for errors.
+func (x *exchange) refuse(r *http.Request, err error) {
+	if x.mcpo {
+		x.failMCPO(r, err)
+		return
+	}
 	x.problem(err).write(x, r)
 }
 
@@ -153,7 +163,7 @@ func (x *exchange) end(r *http.Request, panicked any) {
 	default:
 		x.note(panicError{fmt.Sprintf("%v\n%s", panicked, debug.Stack())})
 		if abort = x.status != 0; !abort {
-			x.problem(x.err).write(x, r)
+			x.refuse(r, x.err)
 		}
 	}
 	if r.ContentLength != 0 && !x.read {

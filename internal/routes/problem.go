@@ -95,8 +95,6 @@ func short(s string) string {
 
 // write answers with p.
 func (p *Problem) write(x *exchange, r *http.Request) {
-	h := x.Header()
-	maps.Copy(h, p.header)
 	p.link(x, r)
 	body, err := p.MarshalJSON()
 	if err != nil { // a member that cannot be JSON: a bug, but the rest is true
@@ -104,11 +102,17 @@ func (p *Problem) write(x *exchange, r *http.Request) {
 		p.members = nil
 		body, _ = p.MarshalJSON()
 	}
+	p.prepare(x.Header())
+	x.send(r, p.Status, problemType, body)
+}
+
+// prepare sets the headers of an answer that is an error, and takes away those of one that was begun.
+func (p *Problem) prepare(h http.Header) {
+	maps.Copy(h, p.header)
 	for _, name := range [...]string{"ETag", "Expires", "Accept-Ranges", "Content-Encoding", "Content-Disposition"} {
-		h.Del(name) // of an answer that was begun
+		h.Del(name)
 	}
 	h.Set("Cache-Control", "no-store")
-	x.send(r, p.Status, problemType, body)
 }
 
 // link makes the reference to a kept result one that can be followed, or takes it

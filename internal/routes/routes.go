@@ -49,6 +49,8 @@ type Options struct {
 	Status func() Status
 	// Caller finds out who makes a request, or why it cannot. Nil takes everybody as the anonymous caller.
 	Caller func(*http.Request) (bridge.Caller, error)
+	// MCPO serves the tools under /mcpo too, in the shapes of the program mcpo.
+	MCPO bool
 	// Artifacts has the results that can be fetched again at /artifacts, so answers refer to that. Nil is none.
 	Artifacts *artifacts.Keeper
 	// MCP serves MCP clients at /mcp, for the caller that was identified. Nil is none.
@@ -108,6 +110,7 @@ func newServer(o Options) *server {
 // tools like any other for POST.
 func (s *server) routes() {
 	s.callRoutes()      // POST /tools/{handle}/{tool}, POST /tools/{handle}?tool=
+	s.mcpoRoutes()      // /mcpo…
 	s.catalogueRoutes() // GET /tools…
 	s.artifactRoutes()  // GET, DELETE /artifacts…
 	s.documentRoutes()  // GET /openapi.json …
@@ -137,6 +140,7 @@ func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		s.notFound(x, r)
 		return
 	}
+	x.mcpo = s.inMCPO(inside.URL.Path)
 	if err := s.checkHost(inside); err != nil {
 		x.fail(inside, err)
 		return
