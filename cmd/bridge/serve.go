@@ -107,7 +107,7 @@ func (a *app) handler(keeper *artifacts.Keeper, loopback bool, stopping *atomic.
 	b := a.config.Bridge
 	return routes.New(routes.Options{
 		Bridge: a.bridge, Documents: a.documents, Log: a.log, Version: version,
-		BasePath: b.BasePath, Hosts: b.Hosts, Loopback: loopback,
+		BasePath: b.BasePath, Hosts: b.Hosts, Loopback: loopback, Origins: b.CORS.Origins, MCPO: b.Compat.MCPO,
 		RequestBytes: b.Limits.RequestBytes, MaxTimeout: b.Timeouts.MaxTimeout,
 		Status: a.status, Artifacts: keeper,
 		Caller: func(*http.Request) (bridge.Caller, error) { return a.anonymous, nil },

@@ -51,10 +51,8 @@ func unserved(cfg *config.Config) []string {
 	}{
 		{"bridge.jobs", b.Jobs, d.Jobs},
 		{"bridge.idempotency", b.Idempotency, d.Idempotency},
-		{"bridge.cors", b.CORS, d.CORS},
 		{"bridge.sources", b.Sources, d.Sources},
 		{"bridge.admin", b.Admin, d.Admin},
-		{"bridge.compat", b.Compat, d.Compat},
 		{"bridge.telemetry.otlp", b.Telemetry.OTLP, d.Telemetry.OTLP},
 		{"bridge.telemetry.debugListen", b.Telemetry.DebugListen, d.Telemetry.DebugListen},
 	}
