@@ -178,7 +178,7 @@ func TestAskRefused(t *testing.T) {
 	wantKind(t, err, bridge.UpstreamError, "cannot be used")
 	_, err = m.Start(t.Context(), &bridge.Call{Tool: `{`, Caller: ann}).Outcome()
 	wantKind(t, err, bridge.UpstreamError, "not valid JSON")
-	publish(t, m, &bridge.Call{Tool: "busy", Caller: ann})
+	submit(t, m, &bridge.Call{Tool: "busy", Caller: ann})
 	_, err = m.Start(t.Context(), &bridge.Call{Tool: `{}`, Caller: ann}).Outcome()
 	wantKind(t, err, bridge.RateLimited, "1 jobs running")
 }

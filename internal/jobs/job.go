@@ -14,21 +14,22 @@ import (
 type Job struct {
 	m      *Manager
 	call   *bridge.Call
+	ctx    context.Context // of the call
 	cancel context.CancelCauseFunc
 	done   chan struct{} // closed at the end
 
-	// What came of it, set before done is closed.
-	answer *bridge.Answer
-	err    error
+	err error // set before done is closed
 
 	mu        sync.Mutex
-	rec       Record        // guarded by mu
-	events    []Event       // the latest, guarded by mu
-	last      uint64        // the latest event's ID, guarded by mu
-	changed   chan struct{} // closed and replaced with each change, guarded by mu
-	published bool          // callers can find it, guarded by mu
-	asking    *asking       // what the server waits for; nil if for nothing, guarded by mu
-	bytes     int           // of the events that are kept, guarded by mu
+	rec       Record         // guarded by mu
+	events    []Event        // the latest, guarded by mu
+	last      uint64         // the latest event's ID, guarded by mu
+	changed   chan struct{}  // closed and replaced with each change, guarded by mu
+	answer    *bridge.Answer // guarded by mu; nil once whoever started it has left
+	left      bool           // guarded by mu
+	published bool           // callers can find it, guarded by mu
+	asking    *asking        // what the server waits for; nil if for nothing, guarded by mu
+	bytes     int            // of the events that are kept, guarded by mu
 }
 
 // ID names the job.
@@ -37,16 +38,19 @@ func (j *Job) ID() string { return j.rec.ID } // never changes
 // Done is closed when the call has ended.
 func (j *Job) Done() <-chan struct{} { return j.done }
 
-// Outcome returns what came of the call, as [bridge.Bridge.Invoke] returned it. It waits for the end.
+// Outcome returns what came of the call, as [bridge.Bridge.Invoke] returned it,
+// for who started the job and has not left. It waits for the end.
 func (j *Job) Outcome() (*bridge.Answer, error) {
 	<-j.done
+	j.mu.Lock()
+	defer j.mu.Unlock()
 	return j.answer, j.err
 }
 
-// Timing is where the call's time went. It waits for the end.
-func (j *Job) Timing() *bridge.Timing {
+// Call returns the call, with where its time went. It waits for the end.
+func (j *Job) Call() *bridge.Call {
 	<-j.done
-	return &j.call.Timing
+	return j.call
 }
 
 // Record returns how the job is now.
@@ -70,9 +74,15 @@ func (j *Job) Published() bool {
 	return j.published
 }
 
-// Abandon cancels a call whose caller has gone away, unless it can be found again.
-func (j *Job) Abandon(cause error) {
-	if !j.Published() {
+// Leave says that whoever started the job no longer waits for it. The call is
+// cancelled for that cause unless the job can be found again; its result is in
+// the record only, from here on.
+func (j *Job) Leave(cause error) {
+	j.mu.Lock()
+	j.left, j.answer = true, nil
+	found := j.published
+	j.mu.Unlock()
+	if !found {
 		j.cancel(cause)
 	}
 }
@@ -135,7 +145,12 @@ func (j *Job) running() {
 
 // end notes what came of the call.
 func (j *Job) end(a *bridge.Answer, err error) {
-	j.answer, j.err = a, err
+	j.err = err
+	j.mu.Lock()
+	if !j.left {
+		j.answer = a
+	}
+	j.mu.Unlock()
 	j.change([]Event{{Type: EventEnd}}, func(r *Record) {
 		r.Asked = nil
 		r.Expires = time.Now().Add(j.m.o.TTL)

@@ -25,6 +25,9 @@ type Options struct {
 	// Compile makes the check of a question's schema.
 	Compile func(schema []byte) (bridge.Checker, error)
 
+	// Ended, if set, is told of each published job that has ended.
+	Ended func(j *Job)
+
 	TTL       time.Duration // how long a job is kept after its end; zero is an hour
 	PerCaller int           // jobs of one caller that run at a time; zero is 100. Ten times as many are kept.
 	InputWait time.Duration // how long a question waits for its reply; zero is 10 minutes
@@ -58,23 +61,47 @@ func New(o Options) *Manager {
 }
 
 // Start runs a call in the background. Its values, not its end, are ctx's. The
-// call must not be touched before the job is done. Unless it is published, the
-// job is known to nobody but the caller of Start, who has to see that it ends.
+// call must not be touched before the job is done. The job is known to nobody but
+// the caller of Start, who has to call Leave when it no longer waits.
 func (m *Manager) Start(ctx context.Context, c *bridge.Call) *Job {
-	ctx, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
+	j := m.newJob(ctx, c)
+	m.run(j)
+	return j
+}
+
+// Submit starts a call as a job that its caller can find by its ID. A caller with
+// too many jobs running gets an error of kind RateLimited.
+func (m *Manager) Submit(ctx context.Context, c *bridge.Call) (*Job, error) {
+	j := m.newJob(ctx, c)
+	j.left = true
+	if err := m.Publish(j); err != nil {
+		return nil, err
+	}
+	m.run(j)
+	return j, nil
+}
+
+func (m *Manager) newJob(ctx context.Context, c *bridge.Call) *Job {
 	now := time.Now()
 	j := &Job{
-		m: m, call: c, cancel: cancel, done: make(chan struct{}), changed: make(chan struct{}),
+		m: m, call: c, done: make(chan struct{}), changed: make(chan struct{}),
 		rec: Record{ID: newID(), Owner: c.Caller.Owner(), Handle: c.Handle, Tool: c.Tool, State: Queued, Version: 1, Created: now, Changed: now},
 	}
+	j.ctx, j.cancel = context.WithCancelCause(context.WithoutCancel(ctx))
 	c.Progress, c.Log, c.Running, c.Ask = j.progress, j.log, j.running, j.ask
-	stopped := context.AfterFunc(m.ctx, func() { cancel(context.Cause(m.ctx)) })
-	m.work.Go(func() {
-		defer cancel(nil)
-		defer stopped()
-		j.end(m.o.Invoke(ctx, c))
-	})
 	return j
+}
+
+func (m *Manager) run(j *Job) {
+	stopped := context.AfterFunc(m.ctx, func() { j.cancel(context.Cause(m.ctx)) })
+	m.work.Go(func() {
+		defer j.cancel(nil)
+		defer stopped()
+		j.end(m.o.Invoke(j.ctx, j.call))
+		if m.o.Ended != nil && j.Published() {
+			m.o.Ended(j)
+		}
+	})
 }
 
 // newID returns 128 random bits in lower-case base32.

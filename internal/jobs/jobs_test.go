@@ -63,10 +63,10 @@ func manager(t *testing.T, o Options, f tool) *Manager {
 	return m
 }
 
-func publish(t *testing.T, m *Manager, c *bridge.Call) *Job {
+func submit(t *testing.T, m *Manager, c *bridge.Call) *Job {
 	t.Helper()
-	j := m.Start(t.Context(), c)
-	if err := m.Publish(j); err != nil {
+	j, err := m.Submit(t.Context(), c)
+	if err != nil {
 		t.Fatal(err)
 	}
 	return j
@@ -102,7 +102,7 @@ func TestJobRuns(t *testing.T) {
 			<-step
 			return answers(t, `{"n":9007199254740993}`)
 		})
-		j := publish(t, m, &bridge.Call{Handle: "s", Tool: "t", Caller: ann})
+		j := submit(t, m, &bridge.Call{Handle: "s", Tool: "t", Caller: ann})
 		rec, events, more, err := m.Changes(t.Context(), ann, j.ID(), 0)
 		if err != nil || rec.State != Queued || rec.Handle != "s" || rec.Tool != "t" || len(events) != 0 || !rec.Expires.IsZero() {
 			t.Fatalf("at first: %+v, %v, %v", rec, events, err)
@@ -160,7 +160,7 @@ func TestJobEnds(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			m := manager(t, Options{}, func(_ context.Context, c *bridge.Call) (*bridge.Answer, error) { return tt.end(c) })
-			j := publish(t, m, &bridge.Call{Caller: ann})
+			j := submit(t, m, &bridge.Call{Caller: ann})
 			_, _ = j.Outcome()
 			rec := j.Record()
 			if rec.State != tt.state {
@@ -185,7 +185,7 @@ func TestCancel(t *testing.T) {
 		<-ctx.Done()
 		return nil, ctx.Err()
 	})
-	j := publish(t, m, &bridge.Call{Caller: ann})
+	j := submit(t, m, &bridge.Call{Caller: ann})
 	bob := bridge.Caller{User: "bob"}
 	wantKind(t, m.Cancel(t.Context(), bob, j.ID()), bridge.NotFound, "no such job")
 	for range 2 { // again is harmless
@@ -200,27 +200,55 @@ func TestCancel(t *testing.T) {
 }
 
 // A call that only its request knows ends with it; one that can be found goes on.
-func TestAbandon(t *testing.T) {
+func TestLeave(t *testing.T) {
 	gone := errors.New("the caller hung up")
+	end := make(chan struct{})
 	m := manager(t, Options{}, func(ctx context.Context, c *bridge.Call) (*bridge.Answer, error) {
-		if c.Tool == "short" {
+		select {
+		case <-end:
 			return answers(t, "1")
+		case <-ctx.Done():
+			return nil, context.Cause(ctx)
 		}
-		<-ctx.Done()
-		return nil, context.Cause(ctx)
 	})
 	j := m.Start(t.Context(), &bridge.Call{Caller: ann})
 	if list, _ := m.List(t.Context(), ann); len(list) != 0 || j.Published() {
 		t.Error("a job that was not published is listed")
 	}
-	j.Abandon(gone)
+	j.Leave(gone)
 	if _, err := j.Outcome(); !errors.Is(err, gone) {
 		t.Errorf("err = %v, want %v", err, gone)
 	}
-	short := publish(t, m, &bridge.Call{Tool: "short", Caller: ann})
-	short.Abandon(gone)
-	if _, err := short.Outcome(); err != nil {
-		t.Errorf("a job that can be found ended with %v", err)
+	late := m.Start(t.Context(), &bridge.Call{Caller: ann})
+	if err := m.Publish(late); err != nil {
+		t.Fatal(err)
+	}
+	stays := m.Start(t.Context(), &bridge.Call{Caller: ann})
+	late.Leave(gone)
+	close(end)
+	if a, err := late.Outcome(); a != nil || err != nil || late.Record().State != Done {
+		t.Errorf("outcome = %v, %v; want none, from a job that went on and is done", a, err)
+	}
+	if a, err := stays.Outcome(); a == nil || err != nil {
+		t.Errorf("outcome = %v, %v; want the answer", a, err)
+	}
+	stays.Leave(gone) // too late to matter, but it lets go of the answer
+	if a, _ := stays.Outcome(); a != nil {
+		t.Error("the answer is held for nobody")
+	}
+}
+
+// Who wants to know hears of the jobs that could be found, and of no other.
+func TestEnded(t *testing.T) {
+	var ended []string
+	m := manager(t, Options{Ended: func(j *Job) { ended = append(ended, j.Call().Tool) }}, func(context.Context, *bridge.Call) (*bridge.Answer, error) { return answers(t, "1") })
+	m.Start(t.Context(), &bridge.Call{Tool: "unknown"})
+	submit(t, m, &bridge.Call{Tool: "known"})
+	if err := m.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff([]string{"known"}, ended); diff != "" {
+		t.Errorf("ended (-want +got):\n%s", diff)
 	}
 }
 
@@ -229,7 +257,7 @@ func TestClose(t *testing.T) {
 		<-ctx.Done()
 		return nil, context.Cause(ctx)
 	})
-	j := publish(t, m, &bridge.Call{Caller: ann})
+	j := submit(t, m, &bridge.Call{Caller: ann})
 	if err := m.Close(); err != nil {
 		t.Fatal(err)
 	}
@@ -251,23 +279,24 @@ func TestBounds(t *testing.T) {
 	refused := 0
 	var jobs []*Job
 	for range 1000 {
-		j := m.Start(t.Context(), &bridge.Call{Tool: "long", Caller: ann})
-		if err := m.Publish(j); err != nil {
+		j, err := m.Submit(t.Context(), &bridge.Call{Tool: "long", Caller: ann})
+		if err != nil {
 			wantKind(t, err, bridge.RateLimited, "10 jobs running")
 			refused++
+			continue
 		}
 		jobs = append(jobs, j)
 	}
 	if refused != 990 {
 		t.Errorf("%d of 1000 were refused, want 990", refused)
 	}
-	publish(t, m, &bridge.Call{Tool: "long", Caller: bridge.Caller{User: "bob"}})
+	submit(t, m, &bridge.Call{Tool: "long", Caller: bridge.Caller{User: "bob"}})
 	close(end)
 	for _, j := range jobs {
 		<-j.Done()
 	}
 	for range 200 {
-		<-publish(t, m, &bridge.Call{Caller: ann}).Done()
+		<-submit(t, m, &bridge.Call{Caller: ann}).Done()
 	}
 	if list, _ := m.List(t.Context(), ann); len(list) != 100 || list[0].Created.Before(list[99].Created) {
 		t.Errorf("%d jobs are kept, want 100, newest first", len(list))
@@ -277,9 +306,9 @@ func TestBounds(t *testing.T) {
 func TestSweep(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := manager(t, Options{TTL: time.Minute}, func(context.Context, *bridge.Call) (*bridge.Answer, error) { return answers(t, "1") })
-		<-publish(t, m, &bridge.Call{Caller: ann}).Done()
+		<-submit(t, m, &bridge.Call{Caller: ann}).Done()
 		time.Sleep(time.Hour)
-		<-publish(t, m, &bridge.Call{Caller: bridge.Caller{User: "bob"}}).Done()
+		<-submit(t, m, &bridge.Call{Caller: bridge.Caller{User: "bob"}}).Done()
 		if len(m.jobs) != 1 {
 			t.Errorf("jobs of %d callers are kept, want those of bob alone", len(m.jobs))
 		}
