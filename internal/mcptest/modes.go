@@ -109,6 +109,7 @@ var programs = map[string]func(args []string) error{ // :: mode -> what its proc
 	HTTP401:               listening("/mcp", http401),
 	HTTP502:               listening("/mcp", http502),
 	HTTPNeed:              listening("/mcp", httpNeed),
+	OAuth:                 listening("/mcp", oauthServer),
 }
 
 // program returns what a process of the mode does.

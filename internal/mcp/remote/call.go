@@ -29,6 +29,8 @@ type call struct {
 	era    *era        // nil is the connection's
 	reach  reach
 
+	forward *forwarded // nil for none
+
 	// accepted, if set, sees the headers of an answer whose status is good; status is that of any answer.
 	accepted func(http.Header)
 	status   atomic.Int64
@@ -56,7 +58,7 @@ type call struct {
 func (c *Conn) newCall(r *rpc.Request, e *era) *call {
 	k := &call{
 		id: strconv.FormatInt(c.ids.Add(1), 10), req: r, era: e, began: time.Now(),
-		letGo: func() {}, done: make(chan struct{}), holds: 1,
+		letGo: func() {}, done: make(chan struct{}), holds: 1, forward: c.forward(r.Header),
 	}
 	if r.LetGo != nil {
 		k.letGo = sync.OnceFunc(r.LetGo)
@@ -141,16 +143,21 @@ func (c *Conn) start(k *call) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.err != nil {
-		f := *c.err
-		if f.Reason != rpc.SessionExpired {
-			f.Reason = rpc.NotSent
-		}
-		return &f
+		return c.endedLocked()
 	}
 	k.ctx, k.cancel = context.WithCancel(c.ctx)
 	c.calls[k.id] = k
 	c.wg.Go(func() { c.run(k) })
 	return nil
+}
+
+// endedLocked is the failure of what is not begun any more.
+func (c *Conn) endedLocked() error {
+	f := *c.err
+	if f.Reason != rpc.SessionExpired {
+		f.Reason = rpc.NotSent
+	}
+	return &f
 }
 
 func (c *Conn) run(k *call) {
@@ -192,7 +199,7 @@ func (c *Conn) finish(k *call, o outcome) {
 		return
 	}
 	k.finished = true
-	k.result, k.err = o.result, o.err
+	k.result, k.err = o.result, k.forward.conceal(o.err)
 	k.linger = time.AfterFunc(lingerWait, k.cancel)
 	if k.grace != nil {
 		k.grace.Stop()
@@ -242,7 +249,7 @@ func (c *Conn) tellCancelled(k *call, late bool) {
 		reason = "the time for it was up"
 	}
 	frame := `{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":` + k.id + `,"reason":"` + reason + `"}}`
-	if err := c.notify(c.ctx, []byte(frame), nil); err != nil {
+	if err := c.notify(c.ctx, []byte(frame), k.forward); err != nil {
 		c.log.LogAttrs(c.ctx, slog.LevelDebug, "cancelling a request", slog.String("url", c.where), slog.String("error", err.Error()))
 	}
 	k.mu.Lock()

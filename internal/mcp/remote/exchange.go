@@ -45,16 +45,18 @@ func (c *Conn) exchange(k *call) outcome {
 		if t := r.mediaType(); t != "" {
 			what = clip(c.secrets.Text(t))
 		}
-		return outcome{err: c.protocolFailure(r.StatusCode, "answered HTTP %d with %s and not JSON or events%s", r.StatusCode, what, colon(c.excerpt(body)))}
+		return outcome{err: c.protocolFailure(r.StatusCode, "answered HTTP %d with %s and not JSON or events%s", r.StatusCode, what, colon(c.excerpt(body, k.forward)))}
 	}
 }
 
 // post sends the frame of a call and returns the answer if its status is good.
 func (c *Conn) post(k *call) (*reply, error) {
 	for again := true; ; again = false {
-		r, err := c.send(k.ctx, &request{method: http.MethodPost, url: c.target(), header: k.header, era: k.era, body: k.frame, reach: &k.reach})
+		r, err := c.send(k.ctx, &request{method: http.MethodPost, url: c.target(), header: k.header, era: k.era, body: k.frame, forward: k.forward, reach: &k.reach})
 		if err != nil {
-			return nil, c.broken(k.ctx, err, k.reach.mayBeThere(k.ctx))
+			err := c.broken(k.ctx, err, k.reach.mayBeThere(k.ctx))
+			c.unwelcome(k, err)
+			return nil, err
 		}
 		k.status.Store(int64(r.StatusCode))
 		if r.ok() {
@@ -72,6 +74,7 @@ func (c *Conn) post(k *call) (*reply, error) {
 			k.header = c.modernHeaders(k.req)
 			continue
 		}
+		c.unwelcome(k, err)
 		return nil, err
 	}
 }
@@ -88,16 +91,16 @@ func (c *Conn) whole(k *call, r *reply) outcome {
 	}
 	msgs, err := messages(body)
 	if err != nil {
-		return outcome{err: c.protocolFailure(r.StatusCode, "answered something that is no JSON-RPC message (%v): %s", err, c.excerpt(body))}
+		return outcome{err: c.protocolFailure(r.StatusCode, "answered something that is no JSON-RPC message (%v): %s", err, c.excerpt(body, k.forward))}
 	}
 	for _, m := range msgs {
 		// An error without an id is one that the server could not attribute; nothing else was sent here.
 		if m.Response() && (matches(m.ID, k.id) || raw.IsNull(m.ID) && !raw.IsNull(m.Error)) {
-			return c.answer(m)
+			return c.answer(k, m)
 		}
 		c.dispatch(m)
 	}
-	return outcome{err: c.protocolFailure(r.StatusCode, "answered without a response to the request: %s", c.excerpt(body))}
+	return outcome{err: c.protocolFailure(r.StatusCode, "answered without a response to the request: %s", c.excerpt(body, k.forward))}
 }
 
 // readAll reads at most limit bytes; size is how many there should be, or negative.
@@ -172,11 +175,11 @@ func (c *Conn) follow(k *call, r *reply, cur *cursor) (outcome, error) {
 			if ev.torn {
 				return outcome{}, io.ErrUnexpectedEOF
 			}
-			return outcome{err: c.protocolFailure(r.StatusCode, "sent an event that is no JSON-RPC message (%v): %s", err, c.excerpt(ev.data))}, nil
+			return outcome{err: c.protocolFailure(r.StatusCode, "sent an event that is no JSON-RPC message (%v): %s", err, c.excerpt(ev.data, k.forward))}, nil
 		}
 		for _, m := range msgs {
 			if m.Response() && matches(m.ID, k.id) {
-				return c.answer(m), nil
+				return c.answer(k, m), nil
 			}
 			c.dispatch(m)
 		}
@@ -195,7 +198,7 @@ func (c *Conn) resume(k *call, cur *cursor, tries *int) (*reply, error) {
 		if !sleep(k.ctx, wait) {
 			return nil, c.broken(k.ctx, k.ctx.Err(), true)
 		}
-		r, err := c.send(k.ctx, &request{method: http.MethodGet, url: c.url, header: http.Header{headerLastEvent: {cur.last}}, wait: c.o.streamWait})
+		r, err := c.send(k.ctx, &request{method: http.MethodGet, url: c.url, header: http.Header{headerLastEvent: {cur.last}}, forward: k.forward, wait: c.o.streamWait})
 		if err != nil {
 			continue
 		}
@@ -252,8 +255,8 @@ func messages(b []byte) ([]message, error) {
 	return all, nil
 }
 
-// answer is what a response says.
-func (c *Conn) answer(m message) outcome {
+// answer is what a response to the call says.
+func (c *Conn) answer(k *call, m message) outcome {
 	if raw.IsNull(m.Error) {
 		if m.Result == nil {
 			return outcome{err: c.protocolFailure(0, "answered neither a result nor an error")}
@@ -262,8 +265,9 @@ func (c *Conn) answer(m message) outcome {
 	}
 	e := rpcError(m.Error)
 	if e == nil {
-		return outcome{err: c.protocolFailure(0, "answered an error that is no object: %s", c.excerpt(m.Error))}
+		return outcome{err: c.protocolFailure(0, "answered an error that is no object: %s", c.excerpt(m.Error, k.forward))}
 	}
+	k.forward.hide(e)
 	if era := c.era.Load(); e.Code == codeInvalidRequest && aboutSession(e) && era.version != "" && !era.modern() {
 		return outcome{err: c.expired(0, e.Message)}
 	}
@@ -275,7 +279,7 @@ func (c *Conn) answer(m message) outcome {
 // call, on whatever stream it comes; all else that is no response is the SDK's.
 func (c *Conn) dispatch(m message) {
 	if m.Method == nil {
-		c.log.LogAttrs(c.ctx, slog.LevelDebug, "a response to no request", slog.String("url", c.where), slog.String("id", c.excerpt(m.ID)))
+		c.log.LogAttrs(c.ctx, slog.LevelDebug, "a response to no request", slog.String("url", c.where), slog.String("id", c.excerpt(m.ID, nil)))
 		return
 	}
 	if m.ID == nil && raw.Unquote(m.Method) == "notifications/progress" {

@@ -37,6 +37,9 @@ const (
 // whether the server may have all of it. The error itself is not kept: its text
 // is in the message, and may hold what must not get into a log.
 func (c *Conn) broken(ctx context.Context, err error, maybeRun bool) *rpc.Failure {
+	if t, ok := errors.AsType[*tokenError](err); ok {
+		return t.Failure
+	}
 	if c.ctx.Err() != nil && ctx.Err() != nil {
 		err = context.Cause(c.ctx)
 	}
@@ -80,13 +83,14 @@ func (c *Conn) refusal(r *reply, id string) error {
 	if f, err := raw.ParseFrame(body); err == nil && f.Response() && !raw.IsNull(f.Error) {
 		answered, ours = rpcError(f.Error), id != "" && matches(f.ID, id)
 	}
-	said := c.excerpt(body)
+	said := c.excerpt(body, r.forward)
 	if answered != nil {
+		r.forward.hide(answered)
 		said = clip(c.secrets.Text(answered.Message))
 	}
 	switch {
 	case status == http.StatusUnauthorized || status == http.StatusForbidden:
-		return &rpc.Failure{Reason: rpc.Auth, Status: status, Msg: fmt.Sprintf("%s refused our credentials with HTTP %d%s", c.where, status, colon(said))}
+		return &rpc.Failure{Reason: rpc.Auth, Status: status, Msg: c.refusedToken(r, said)}
 	case r.session && (status == http.StatusNotFound && (answered == nil || answered.Code != codeMethodNotFound) ||
 		status == http.StatusBadRequest && answered != nil && aboutSession(answered)):
 		return c.expired(status, said)
@@ -135,8 +139,8 @@ func matches(id []byte, ours string) bool {
 }
 
 // excerpt shows the beginning of what a server said, on one line.
-func (c *Conn) excerpt(b []byte) string {
-	text := strings.ToValidUTF8(c.secrets.Text(string(b)), "\uFFFD")
+func (c *Conn) excerpt(b []byte, f *forwarded) string {
+	text := strings.ToValidUTF8(c.secrets.Text(f.text(string(b))), "\uFFFD")
 	return clip(strings.Join(strings.Fields(text), " "))
 }
 
@@ -167,14 +171,16 @@ func colon(said string) string {
 	return ": " + said
 }
 
+// shortSecret is the length under which a secret would tear holes in every text, and hide nothing.
+const shortSecret = 4
+
 // secretsOf collects what is secret in the headers and the URL, so that a
 // server that repeats it (many show a failed request in full) does not put it in our errors.
 func secretsOf(h http.Header, u *url.URL) rpc.Redactor {
-	const short = 4 // shorter ones would tear holes in every text, and hide nothing
 	var secrets []string
 	add := func(s string) {
 		// A version says nothing, and what a server says of the versions it speaks must be understood.
-		if len(s) >= short && s != v20260728 && !older(s) {
+		if len(s) >= shortSecret && s != v20260728 && !older(s) {
 			secrets = append(secrets, s)
 		}
 	}

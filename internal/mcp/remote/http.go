@@ -40,6 +40,10 @@ type request struct {
 	body   []byte
 	wait   time.Duration // for the headers of the answer; zero is as long as the context allows
 	reach  *reach        // may be nil
+
+	forward *forwarded // what the caller sends along; may be nil
+	bare    bool       // it carries no token
+	parting bool       // it is the last one: no token is asked for
 }
 
 // A reach notes how far a request has come on its way to the server.
@@ -59,6 +63,14 @@ func (a *reach) trace(ctx context.Context) context.Context {
 	})
 }
 
+// reset forgets a request that the server has refused unread.
+func (a *reach) reset() {
+	if a != nil {
+		a.connected.Store(false)
+		a.written.Store(false)
+	}
+}
+
 // mayBeThere reports whether the server may have the whole request, after it
 // failed. When it was cancelled the writer may have been still at it, unseen.
 func (a *reach) mayBeThere(ctx context.Context) bool {
@@ -69,7 +81,8 @@ func (a *reach) mayBeThere(ctx context.Context) bool {
 type reply struct {
 	*http.Response
 	cancel  context.CancelFunc
-	session bool // the request named a session
+	session bool       // the request named a session
+	forward *forwarded // the request's; may be nil
 }
 
 // Close lets go of the connection, which is used again if the body has been read to its end.
@@ -102,9 +115,31 @@ func (r *reply) mediaType() string {
 
 func (r *reply) ok() bool { return r.StatusCode >= 200 && r.StatusCode < 300 }
 
-// send makes one request. A redirect is followed only to the same origin, only if
-// it keeps the method (307, 308), and never with credentials; any other is returned as it is.
+// send makes one request, with a token if there is a credential. A server that
+// refuses the token has not run the request, and gets it once more with a new one. The
+// error is a [*tokenError] if no token is to be had.
 func (c *Conn) send(ctx context.Context, q *request) (*reply, error) {
+	for again := true; ; again = false {
+		tok, err := c.authorize(ctx, q)
+		if err != nil {
+			return nil, err
+		}
+		r, err := c.sendWith(ctx, q, tok)
+		if err != nil || tok == nil || r.StatusCode != http.StatusUnauthorized {
+			return r, err
+		}
+		c.tokens.refused(tok, challengeOf(r.Response))
+		if !again || q.parting {
+			return r, nil
+		}
+		r.drain()
+		q.reach.reset()
+	}
+}
+
+// sendWith makes one request with the token, which may be nil. A redirect is followed only to the same origin, only if
+// it keeps the method (307, 308), and never with credentials; any other is returned as it is.
+func (c *Conn) sendWith(ctx context.Context, q *request, tok *token) (*reply, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	if q.reach != nil {
 		ctx = q.reach.trace(ctx)
@@ -117,7 +152,7 @@ func (c *Conn) send(ctx context.Context, q *request) (*reply, error) {
 	if e == nil {
 		e = c.era.Load()
 	}
-	header := c.header(q, e)
+	header := c.header(q, e, tok)
 	to := q.url
 	for hop, again := 0, q.reach != nil; ; hop++ {
 		req := (&http.Request{Method: q.method, URL: to, Header: header, Host: header.Get("Host"), Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1}).WithContext(ctx)
@@ -139,12 +174,12 @@ func (c *Conn) send(ctx context.Context, q *request) (*reply, error) {
 			cancel(nil)
 			return nil, err
 		}
-		r := &reply{Response: resp, cancel: func() { cancel(nil) }, session: e.session != "" || c.sse != nil}
+		r := &reply{Response: resp, cancel: func() { cancel(nil) }, session: e.session != "" || c.sse != nil, forward: q.forward}
 		if resp.StatusCode != http.StatusTemporaryRedirect && resp.StatusCode != http.StatusPermanentRedirect {
 			return r, nil
 		}
 		next, err := resp.Location()
-		if err != nil || hop == maxHops || c.credentials || !sameOrigin(next, q.url) {
+		if err != nil || hop == maxHops || c.credentials || q.forward != nil || !sameOrigin(next, q.url) {
 			return r, nil
 		}
 		next.User, next.Fragment = nil, ""
@@ -153,8 +188,9 @@ func (c *Conn) send(ctx context.Context, q *request) (*reply, error) {
 	}
 }
 
-func (c *Conn) header(q *request, e *era) http.Header {
+func (c *Conn) header(q *request, e *era, tok *token) http.Header {
 	h := c.headers.Clone()
+	q.forward.copyTo(h)
 	maps.Copy(h, q.header)
 	switch q.method {
 	case http.MethodPost:
@@ -169,6 +205,9 @@ func (c *Conn) header(q *request, e *era) http.Header {
 	if e.session != "" {
 		h[headerSession] = []string{e.session}
 	}
+	if tok != nil {
+		h["Authorization"] = []string{"Bearer " + tok.text}
+	}
 	return h
 }
 
@@ -182,12 +221,12 @@ func (c *Conn) target() *url.URL {
 
 // notify POSTs a frame that has no answer. What the server thinks of it does not
 // matter unless it says that we may not talk to it, or that the session is gone.
-func (c *Conn) notify(ctx context.Context, frame []byte, header http.Header) error {
+func (c *Conn) notify(ctx context.Context, frame []byte, forward *forwarded) error {
 	ctx, stop := context.WithTimeout(ctx, notifyWait)
 	defer stop()
 	defer context.AfterFunc(c.ctx, stop)()
 	var way reach
-	r, err := c.send(ctx, &request{method: http.MethodPost, url: c.target(), header: header, body: frame, reach: &way})
+	r, err := c.send(ctx, &request{method: http.MethodPost, url: c.target(), body: frame, forward: forward, reach: &way})
 	if err != nil {
 		return c.broken(ctx, err, way.mayBeThere(ctx))
 	}

@@ -149,7 +149,7 @@ func (c *Conn) hear(r *reply, f *feed) error {
 		for _, m := range msgs {
 			if f.id != "" && m.Response() && matches(m.ID, f.id) {
 				if !raw.IsNull(m.Error) {
-					return fmt.Errorf("%w: %s", errNoFeed, c.excerpt(m.Error))
+					return fmt.Errorf("%w: %s", errNoFeed, c.excerpt(m.Error, nil))
 				}
 				return errors.New("the server ended the subscription")
 			}

@@ -152,7 +152,7 @@ func (c *Conn) connectSession(ctx context.Context, version string) error {
 	status, _ := l.failure()
 	mayBeSSE := status == http.StatusBadRequest || status == http.StatusNotFound || status == http.StatusMethodNotAllowed
 	asked := c.o.Protocol == v20241105 || c.o.Protocol == Auto || c.o.Protocol == ""
-	if !mayBeSSE || !asked || c.headers.Get("Authorization") != "" {
+	if !mayBeSSE || !asked || c.headers.Get("Authorization") != "" || c.tokens != nil {
 		return err
 	}
 	if sseErr := c.connectSSE(ctx); sseErr != nil {

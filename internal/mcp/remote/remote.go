@@ -58,6 +58,7 @@ type Options struct {
 
 	URL      string      // http or https, used as given; what is in its query or before its @ is secret
 	Headers  http.Header // sent with every request; their values are secret
+	Tokens   *Tokens     // for every request, beside Headers without Authorization; nil for none; never with [SSE]
 	Display  string      // what errors and logs call the server; empty is the URL without query
 	Protocol string      // [Auto] (or empty), [SSE], or a version as "2025-11-25"
 
@@ -78,9 +79,11 @@ type Conn struct {
 	url     *url.URL
 	where   string      // what the server is called in errors and logs
 	headers http.Header // what every request carries
-	secrets rpc.Redactor
+	tokens  *Tokens     // nil without a credential
+	secrets redaction
 
-	credentials bool // the requests carry some
+	configured  http.Header // headers without our own User-Agent
+	credentials bool        // the requests carry some
 	rt          http.RoundTripper
 	limit       int64
 	sse         *sseStream // nil for Streamable HTTP
@@ -131,7 +134,11 @@ func Dial(ctx context.Context, o Options) (*Conn, error) {
 	wait := cmp.Or(o.Handshake, 20*time.Second)
 	hctx, stop := context.WithTimeoutCause(ctx, wait, errHandshake)
 	defer stop()
-	if err := c.connect(hctx); err != nil {
+	err = c.ready(hctx)
+	if err == nil {
+		err = c.connect(hctx)
+	}
+	if err != nil {
 		_ = c.Close() // what remains to be said is in err
 		return nil, c.dialFailure(ctx, hctx, wait, err)
 	}
@@ -191,6 +198,13 @@ func newConn(ctx context.Context, o Options) (*Conn, error) {
 	if err != nil {
 		return bad(err.Error(), nil)
 	}
+	switch {
+	case o.Tokens == nil:
+	case o.Protocol == SSE:
+		return bad("a credential cannot be used over HTTP+SSE, where a token that was refused cannot be replaced", nil)
+	case headers.Get("Authorization") != "":
+		return bad("a credential cannot be used beside an Authorization header", nil)
+	}
 	rt := o.Transport
 	if rt == nil {
 		if rt, err = newTransport(o.TLS, o.Proxy); err != nil {
@@ -198,14 +212,15 @@ func newConn(ctx context.Context, o Options) (*Conn, error) {
 		}
 	}
 	c := &Conn{
-		o: o, url: u, where: cmp.Or(o.Display, display(u)), headers: headers, secrets: secretsOf(headers, u), rt: rt,
+		o: o, url: u, where: cmp.Or(o.Display, display(u)), headers: headers, configured: headers.Clone(), rt: rt,
+		tokens: o.Tokens, secrets: redaction{secretsOf(headers, u), o.Tokens},
 		log:   cmp.Or(o.Log, slog.New(slog.DiscardHandler)),
 		limit: cmp.Or(o.ResultBytes, 64<<20),
 		done:  make(chan struct{}),
 		calls: map[string]*call{},
 		meta:  clientMeta(o.Options),
 	}
-	c.credentials = len(headers) > 0
+	c.credentials = len(headers) > 0 || o.Tokens != nil
 	u.User = nil // it is in the headers now
 	name, version := clientInfo(o.Options)
 	if agent := name + "/" + version; headers.Get("User-Agent") == "" && !strings.ContainsFunc(agent, isControl) {
@@ -287,7 +302,7 @@ func (c *Conn) deleteSession() {
 	}
 	ctx, stop := context.WithTimeout(context.WithoutCancel(c.ctx), deleteWait)
 	defer stop()
-	r, err := c.send(ctx, &request{method: http.MethodDelete, url: c.url})
+	r, err := c.send(ctx, &request{method: http.MethodDelete, url: c.url, parting: true})
 	if err != nil {
 		c.log.LogAttrs(ctx, slog.LevelDebug, "deleting the session", slog.String("url", c.where), slog.String("error", c.secrets.Text(err.Error())))
 		return

@@ -121,7 +121,7 @@ func (s *sseStream) read() error {
 		for _, m := range msgs {
 			if m.Response() {
 				if k := c.lookup(m.ID); k != nil {
-					c.finish(k, c.answer(m))
+					c.finish(k, c.answer(k, m))
 					continue
 				}
 			}
