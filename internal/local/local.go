@@ -1,9 +1,11 @@
-// Package local holds MCP servers that are written in Go and live in this
-// binary. So far there is one, the demo, which the quick start rests on and
-// which is meant to be read as an example: [Demo] makes it from a handful of
-// tools, resources and a prompt, and [ServeDemo] speaks to it over a pipe.
+// Package local holds tools that are written in Go and live in this binary. The
+// handles of a [Host] run in the bridge itself and know who calls them: so far
+// there is one, [Builtin].
 //
-// To add a tool, write a function that takes a struct and returns a struct, and
+// The demo, which the quick start rests on and which is meant to be read as an example, is a whole
+// MCP server like those of others: [Demo] makes it from a handful of
+// tools, resources and a prompt, and [ServeDemo] speaks to it over a pipe.
+// To add a tool there, write a function that takes a struct and returns a struct, and
 // hand it to mcp.AddTool: the schemas come from the types.
 package local
 
