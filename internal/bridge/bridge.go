@@ -101,8 +101,15 @@ func (a Account) Label() string {
 
 // A Catalogue holds what the servers offer.
 type Catalogue interface {
-	// Snapshot returns the catalogue as this caller's connections make it. It never blocks.
+	// Snapshot returns the catalogue as this caller's connections make it. It never blocks and connects nothing.
 	Snapshot(c Caller) *Snapshot
+	// Attach begins to connect the server called handle for this caller, if it is one that
+	// callers do not share and that is not connected for this one; a server that takes
+	// headers of the request only if headers is set. A server whose last attempt failed is tried
+	// again in the background once its circuit lets it. The channel is closed when a first
+	// attempt under way has ended; it is nil when there is nothing to wait for. The error is of
+	// kind Forbidden when the caller lacks what the server needs.
+	Attach(c Caller, handle string, headers bool) (settled <-chan struct{}, err error)
 }
 
 // A Policy decides what a caller may see and call: one predicate for lists,
@@ -182,7 +189,12 @@ type Bridge struct {
 
 // Invoke runs one call. Read it to see the way of a call.
 func (b *Bridge) Invoke(ctx context.Context, c *Call) (*Answer, error) {
-	tool, err := b.find(c)
+	if c.Timeout > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeoutCause(ctx, c.Timeout, ErrCallerDeadline)
+		defer cancel()
+	}
+	tool, err := b.await(ctx, c)
 	if err != nil {
 		return nil, err
 	}
@@ -202,12 +214,7 @@ func (b *Bridge) Invoke(ctx context.Context, c *Call) (*Answer, error) {
 	if err := b.Breaker.Open(tool.Target.Endpoint); err != nil {
 		return nil, err
 	}
-	if c.Timeout > 0 {
-		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeoutCause(ctx, c.Timeout, ErrCallerDeadline)
-		defer cancel()
-	}
-	res, err := b.call(ctx, c, tool, args)
+	tool, res, err := b.call(ctx, c, tool, args)
 	if err != nil {
 		return nil, err
 	}
@@ -215,18 +222,50 @@ func (b *Bridge) Invoke(ctx context.Context, c *Call) (*Answer, error) {
 }
 
 // Find returns the tool that a call names, or why its caller cannot call it: the
-// first step of Invoke, for those who only describe the tool.
-func (b *Bridge) Find(c *Call) (*Tool, error) { return b.find(c) }
+// first step of Invoke, for those who only describe the tool. It does not wait for a
+// server of the caller's own that it begins to connect.
+func (b *Bridge) Find(c *Call) (*Tool, error) {
+	t, _, err := b.find(c)
+	return t, err
+}
 
-func (b *Bridge) find(c *Call) (*Tool, error) {
+// await finds the tool, after the first attempt to connect a server of the caller's own if need be.
+func (b *Bridge) await(ctx context.Context, c *Call) (*Tool, error) {
+	t, settled, err := b.find(c)
+	if settled == nil {
+		return t, err
+	}
+	start := time.Now()
+	select {
+	case <-settled:
+		stamp(start, &c.Timing.Connect)
+	case <-ctx.Done():
+		return nil, ended(ctx, ctx.Err(), "before its server was connected")
+	}
+	t, _, err = b.find(c)
+	return t, err
+}
+
+// find looks the tool up. If that fails only because its server is being connected
+// for this caller, settled is closed when it is worth another try.
+func (b *Bridge) find(c *Call) (t *Tool, settled <-chan struct{}, err error) {
 	defer stamp(time.Now(), &c.Timing.Find)
 	snap := b.Catalogue.Snapshot(c.Caller)
-	if srv := snap.Server(c.Handle); srv != nil {
-		if t := srv.Tool(c.Tool); t != nil && b.Policy.Allows(c.Caller, c.Handle, c.Tool) {
-			return t, nil
-		}
+	srv := snap.Server(c.Handle)
+	if srv == nil || !b.Policy.Allows(c.Caller, c.Handle, c.Tool) {
+		return nil, nil, b.unknown(snap, c)
 	}
-	return nil, b.unknown(snap, c)
+	if t := srv.Tool(c.Tool); t != nil {
+		return t, nil, nil
+	}
+	settled, err = b.Catalogue.Attach(c.Caller, c.Handle, true)
+	if err != nil {
+		return nil, nil, err
+	}
+	if settled != nil {
+		snap = b.Catalogue.Snapshot(c.Caller)
+	}
+	return nil, settled, b.unknown(snap, c)
 }
 
 // unknown says why a tool cannot be found, as far as the caller may know.
@@ -280,10 +319,44 @@ func (b *Bridge) check(c *Call, t *Tool) ([]byte, error) {
 	return t.Arguments.Check(args)
 }
 
-// call runs the tool. A client can die at any time: its slots then go back
-// before another is connected.
-func (b *Bridge) call(ctx context.Context, c *Call, t *Tool, args []byte) (*Result, error) {
-	const tries = 3
+// call runs the tool and returns it, since it may be another one by then. A client can die
+// at any time: its slots then go back before another is connected. And its server can be
+// replaced at any time: the tool is then found again, on the one that took its place.
+func (b *Bridge) call(ctx context.Context, c *Call, t *Tool, args []byte) (*Tool, *Result, error) {
+	const tries, moves = 3, 10
+	for try, moved := 1, 0; ; {
+		res, err := b.try(ctx, c, b.request(c, t, args))
+		e, ok := errors.AsType[*Error](err)
+		switch {
+		case !ok || ctx.Err() != nil:
+			return t, res, err
+		case e.Gone && moved < moves:
+			moved++
+			if t, args, err = b.again(ctx, c); err != nil {
+				return t, nil, err
+			}
+		case e.Replay && try < tries:
+			try++
+		default:
+			return t, res, err
+		}
+	}
+}
+
+// again finds and checks the call's tool once more, which may have other schemas now.
+func (b *Bridge) again(ctx context.Context, c *Call) (*Tool, []byte, error) {
+	t, err := b.await(ctx, c)
+	if err != nil {
+		return nil, nil, err
+	}
+	args, err := b.check(c, t)
+	if err != nil {
+		return nil, nil, err
+	}
+	return t, args, b.Breaker.Open(t.Target.Endpoint)
+}
+
+func (b *Bridge) request(c *Call, t *Tool, args []byte) Request {
 	r := Request{Tool: t, Args: args, Caller: c.Caller, Idle: t.Target.Timeout, Total: t.Target.MaxTimeout, Progress: c.Progress}
 	if c.Timeout > 0 {
 		r.Idle = 0 // the caller's own bound takes its place, and ctx has it
@@ -291,12 +364,7 @@ func (b *Bridge) call(ctx context.Context, c *Call, t *Tool, args []byte) (*Resu
 	if rule := c.Caller.Rule; rule != nil && rule.Timeout > 0 {
 		r.Total = min(cmp.Or(r.Total, rule.Timeout), rule.Timeout)
 	}
-	for try := 1; ; try++ {
-		res, err := b.try(ctx, c, r)
-		if e, ok := errors.AsType[*Error](err); !ok || !e.Replay || try == tries || ctx.Err() != nil {
-			return res, err
-		}
-	}
+	return r
 }
 
 // try gets a client, is admitted, and makes the call once.

@@ -20,6 +20,7 @@ type world struct {
 
 	snapshot  *Snapshot
 	allows    func(handle, tool string) bool
+	attach    func(c Caller, handle string, headers bool) (<-chan struct{}, error)
 	spendErr  error
 	openErr   error
 	clientErr error
@@ -39,6 +40,14 @@ type fakeClient struct {
 
 func (w *world) step(s string)             { w.steps = append(w.steps, s) }
 func (w *world) Snapshot(Caller) *Snapshot { return w.snapshot }
+
+func (w *world) Attach(c Caller, handle string, headers bool) (<-chan struct{}, error) {
+	if w.attach == nil {
+		return nil, nil
+	}
+	return w.attach(c, handle, headers)
+}
+
 func (w *world) Allows(_ Caller, h, t string) bool {
 	return w.allows == nil || w.allows(h, t)
 }

@@ -44,6 +44,7 @@ type Error struct {
 	Fault      bool           // the server or its connection is at fault: it counts against the circuit
 	Conn       uint64         // the connection that broke, so that many calls on it count once; 0 if none did
 	Replay     bool           // the tool was not run, or may run twice: the call can be made again on a new connection
+	Gone       bool           // the endpoint is no longer served: the tool is to be found again, elsewhere perhaps
 	Err        error          // for the log, never for the caller
 }
 

@@ -92,11 +92,13 @@ type State string
 const (
 	Connecting State = "connecting" // its first attempt is under way
 	Ready      State = "ready"      // connected, lists read
-	Idle       State = "idle"       // lists known, no connection now; the next call makes one
+	Idle       State = "idle"       // no connection now; the next call makes one
 	Degraded   State = "degraded"   // the last refresh failed; the last good list is served
 	Failed     State = "failed"     // could not be started or reached; tried again in the background
 	NeedsAuth  State = "needs-auth" // refuses our credentials
 	Disabled   State = "disabled"   // switched off in the configuration
+	// NeedsCaller is a server that callers do not share, for one who lacks what it is connected with.
+	NeedsCaller State = "needs-caller"
 )
 
 // A Server is one entry of the catalogue. It is never changed once it is in a [Snapshot].

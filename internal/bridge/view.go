@@ -14,9 +14,10 @@ func (b *Bridge) Sees(c Caller, s *Server) bool {
 }
 
 // View returns the part of the catalogue that the caller may call, by the same
-// predicate that Invoke asks: the catalogue itself if that is all of it.
+// predicate that Invoke asks: the catalogue itself if that is all of it. It begins to
+// connect those servers of the caller's own that need nothing but who the caller is.
 func (b *Bridge) View(c Caller) *Snapshot {
-	snap := b.Catalogue.Snapshot(c)
+	snap := b.attach(c, false)
 	servers := make([]*Server, 0, len(snap.Servers))
 	for _, s := range snap.Servers {
 		if b.Sees(c, s) {
@@ -27,6 +28,25 @@ func (b *Bridge) View(c Caller) *Snapshot {
 		return snap
 	}
 	return NewSnapshot(snap.Version, snap.Ready, servers)
+}
+
+// Attach begins to connect all servers of the caller's own that it may see, also those
+// that take headers of its request.
+func (b *Bridge) Attach(c Caller) { b.attach(c, true) }
+
+func (b *Bridge) attach(c Caller, headers bool) *Snapshot {
+	snap := b.Catalogue.Snapshot(c)
+	begun := false
+	for _, s := range snap.Servers {
+		if s.State == Idle && s.Listed.IsZero() && b.Policy.Sees(c, s.Handle) {
+			settled, err := b.Catalogue.Attach(c, s.Handle, headers)
+			begun = begun || err == nil && settled != nil // a call will say what is wrong
+		}
+	}
+	if begun {
+		return b.Catalogue.Snapshot(c)
+	}
+	return snap
 }
 
 // visible returns s without the tools that the caller may not call: s itself if there are none.

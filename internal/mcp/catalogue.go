@@ -63,6 +63,9 @@ func (c *Catalogue) Settle(ctx context.Context) error {
 // Snapshot implements [bridge.Catalogue].
 func (c *Catalogue) Snapshot(bridge.Caller) *bridge.Snapshot { return c.snapshot.Load() }
 
+// Attach implements [bridge.Catalogue].
+func (c *Catalogue) Attach(bridge.Caller, string, bool) (<-chan struct{}, error) { return nil, nil }
+
 // Changes gets a value after the snapshot has changed; several changes may be one value.
 func (c *Catalogue) Changes() <-chan struct{} { return c.changes }
 

@@ -54,7 +54,7 @@ type ServerInfo struct {
 	Handle      string       `json:"handle" doc:"The server's name in the bridge."`
 	Title       string       `json:"title"`
 	Description string       `json:"description,omitempty"`
-	State       bridge.State `json:"state" enum:"connecting,ready,idle,degraded,failed,needs-auth,disabled" doc:"How it is. An idle server is connected by the next call."`
+	State       bridge.State `json:"state" enum:"connecting,ready,idle,degraded,failed,needs-auth,disabled,needs-caller" doc:"How it is. An idle server is connected by the next call."`
 	LastError   string       `json:"last_error,omitempty" doc:"Why it is not ready."`
 	Since       *time.Time   `json:"since,omitempty" doc:"When it came into this state."`
 	Listed      *time.Time   `json:"listed,omitempty" doc:"When its tools were last read."`
@@ -127,6 +127,9 @@ func (s *server) catalogueRoutes() {
 }
 
 func (s *server) listTools(x *exchange, r *http.Request, in *catalogueInput) error {
+	if err := x.attach(r); err != nil {
+		return err
+	}
 	snap, err := x.view(r)
 	if err != nil {
 		return err
@@ -143,6 +146,9 @@ func (s *server) listTools(x *exchange, r *http.Request, in *catalogueInput) err
 }
 
 func (s *server) getServer(x *exchange, r *http.Request, in *serverInput) error {
+	if err := x.attach(r); err != nil {
+		return err
+	}
 	srv, err := x.visibleServer(r, in.Handle)
 	if err != nil {
 		return err
@@ -166,6 +172,16 @@ func (s *server) getTool(x *exchange, r *http.Request, in *toolInput) error {
 		return err
 	}
 	return x.writeJSON(r, `"`+t.SchemaHash+`"`, toolInfo(t, root(x, r)))
+}
+
+// attach begins to connect the servers of the caller's own, so that they can be listed.
+func (x *exchange) attach(r *http.Request) error {
+	c, err := x.identify(r)
+	if err != nil {
+		return err
+	}
+	x.s.Bridge.Attach(c)
+	return nil
 }
 
 // view returns the part of the catalogue that the caller may see, narrowed to the

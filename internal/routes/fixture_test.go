@@ -92,6 +92,8 @@ func (f *fixture) bridge() *bridge.Bridge {
 
 func (f *fixture) Snapshot(bridge.Caller) *bridge.Snapshot { return f.snap }
 
+func (f *fixture) Attach(bridge.Caller, string, bool) (<-chan struct{}, error) { return nil, nil }
+
 func (f *fixture) Allows(_ bridge.Caller, handle, tool string) bool { return f.allows(handle, tool) }
 
 func (f *fixture) Sees(_ bridge.Caller, handle string) bool { return f.allows(handle, "") }
