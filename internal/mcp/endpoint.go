@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"mcpbridge/internal/bridge"
+	"mcpbridge/internal/mcp/remote"
 	"mcpbridge/internal/mcp/rpc"
 )
 
@@ -60,6 +61,7 @@ type identity struct {
 	Env       map[string]string // encoded by sorted key
 	URL       string
 	Headers   map[string][]string
+	As        *remote.Credential
 	Protocol  string
 	TLS       string
 	Proxy     string
@@ -97,8 +99,8 @@ func printedCommand(command Arg, args []Arg, env map[string]string, dir string) 
 	return b.String()
 }
 
-// printedURL is the URL without user and query, then digests of what is secret.
-func printedURL(u Arg, headers map[string][]string) string {
+// printedURL is the URL without user and query, then who it is connected to as, and digests of what is secret.
+func printedURL(u Arg, as *remote.Credential, headers map[string][]string) string {
 	s := "#" + digest(12, u.Text)
 	if p, err := url.Parse(u.Text); err == nil && !u.Secret {
 		s = p.Scheme + "://" + p.Host + p.EscapedPath()
@@ -106,10 +108,20 @@ func printedURL(u Arg, headers map[string][]string) string {
 			s += " #url:" + digest(12, u.Text)
 		}
 	}
+	if as != nil {
+		s += " #as:" + printedClient(as)
+	}
 	if len(headers) > 0 {
 		s += " #headers:" + digest(16, headers)
 	}
 	return s
+}
+
+func printedClient(c *remote.Credential) string {
+	if c.HideID {
+		return digest(12, c.ClientID)
+	}
+	return url.PathEscape(c.ClientID) // one word
 }
 
 // environ returns base with env set over it, in the form that a process takes.

@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"mcpbridge/internal/bridge"
+	"mcpbridge/internal/mcp/remote"
 	"mcpbridge/internal/mcp/rpc"
 	"mcpbridge/internal/raw"
 )
@@ -185,17 +186,30 @@ func TestCallExplains(t *testing.T) {
 	}
 }
 
+type credential = remote.Credential
+
 func TestPrintedIDsHideSecrets(t *testing.T) {
 	stdio := printedCommand(Arg{Text: "npx"}, []Arg{{Text: "-y"}, {Text: "hunter2", Secret: true}}, map[string]string{"TOKEN": "hunter3"}, "")
-	remote := printedURL(Arg{Text: "https://me:hunter4@example.com/mcp?key=hunter5"}, map[string][]string{"X-Key": {"hunter6"}})
-	secret := printedURL(Arg{Text: "https://hunter7.example.com/", Secret: true}, nil)
-	for _, s := range []string{stdio, remote, secret} {
+	server := printedURL(Arg{Text: "https://me:hunter4@example.com/mcp?key=hunter5"}, nil, map[string][]string{"X-Key": {"hunter6"}})
+	secret := printedURL(Arg{Text: "https://hunter7.example.com/", Secret: true}, nil, nil)
+	as := printedURL(Arg{Text: "https://example.com/mcp"}, &credential{ClientID: "bridge one", ClientSecret: "hunter8", PrivateKey: "hunter9"}, map[string][]string{"X-Key": {"hunter6"}})
+	hidden := printedURL(Arg{Text: "https://example.com/mcp"}, &credential{ClientID: "hunter10", HideID: true}, nil)
+	if want := "https://example.com/mcp #as:bridge%20one #headers:"; !strings.HasPrefix(as, want) {
+		t.Errorf("printed as %q, want %q and a digest", as, want)
+	}
+	for _, s := range []string{stdio, server, secret, as, hidden} {
 		if strings.Contains(s, "hunter") {
 			t.Errorf("%q shows a secret", s)
 		}
 	}
-	if !strings.HasPrefix(stdio, "npx -y #") || !strings.Contains(stdio, " #env:") || !strings.HasPrefix(remote, "https://example.com/mcp #url:") {
-		t.Errorf("printed as %q and %q", stdio, remote)
+	if !strings.HasPrefix(stdio, "npx -y #") || !strings.Contains(stdio, " #env:") || !strings.HasPrefix(server, "https://example.com/mcp #url:") {
+		t.Errorf("printed as %q and %q", stdio, server)
+	}
+	if (identity{As: &credential{ClientID: "a", ClientSecret: "b"}}).id("x") == (identity{As: &credential{ClientID: "a", ClientSecret: "c"}}).id("x") {
+		t.Error("two secrets have the same identity")
+	}
+	if _, err := NewRemote(RemoteConfig{URL: Arg{Text: "https://example.com"}, As: &credential{ClientID: "a", PrivateKey: "hunter11"}}); err == nil || strings.Contains(err.Error(), "hunter") {
+		t.Errorf("err = %v, want one that shows nothing of the key", err)
 	}
 	a := identity{Command: "a", Args: []string{"b c"}}
 	b := identity{Command: "a", Args: []string{"b", "c"}}

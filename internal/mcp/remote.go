@@ -15,9 +15,10 @@ import (
 type RemoteConfig struct {
 	Name     string // label of its accounts
 	URL      Arg
-	Headers  map[string]string // sent with every request; secret
-	Protocol string            // "auto" or a version; empty is auto
-	SSE      bool              // the deprecated HTTP+SSE
+	Headers  map[string]string  // sent with every request; secret
+	As       *remote.Credential // whom to connect as, beside Headers without Authorization; nil for nobody; never with SSE
+	Protocol string             // "auto" or a version; empty is auto
+	SSE      bool               // the deprecated HTTP+SSE
 	TLS      remote.TLS
 	Proxy    string // a URL; "none" for no proxy; empty for the environment's
 
@@ -29,18 +30,25 @@ type RemoteConfig struct {
 // NewRemote returns the endpoint of a server that is reached over HTTP.
 func NewRemote(c RemoteConfig) (Endpoint, error) {
 	if u, err := url.Parse(c.URL.Text); err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
-		return nil, fmt.Errorf("%s is not the URL of a server; it must start with http:// or https://", printedURL(c.URL, nil))
+		return nil, fmt.Errorf("%s is not the URL of a server; it must start with http:// or https://", printedURL(c.URL, nil, nil))
 	}
 	headers := make(http.Header, len(c.Headers))
 	for k, v := range c.Headers {
 		headers.Set(k, v)
+	}
+	var tokens *remote.Tokens
+	if c.As != nil {
+		var err error
+		if tokens, err = remote.NewTokens(*c.As); err != nil {
+			return nil, err
+		}
 	}
 	protocol, transport := c.Protocol, "http"
 	if c.SSE {
 		protocol, transport = remote.SSE, "sse"
 	}
 	id := identity{
-		Transport: transport, URL: c.URL.Text, Headers: headers, Protocol: protocol,
+		Transport: transport, URL: c.URL.Text, Headers: headers, As: c.As, Protocol: protocol,
 		TLS: fmt.Sprintf("%q", []string{c.TLS.CA, c.TLS.Cert, c.TLS.Key, c.TLS.ServerName}), Proxy: c.Proxy,
 	}.id(c.Name)
 	display := "" // the URL without what is usually secret in it
@@ -48,9 +56,9 @@ func NewRemote(c RemoteConfig) (Endpoint, error) {
 		display = "its URL"
 	}
 	return &remoteEndpoint{
-		id: id, printed: printedURL(c.URL, headers),
+		id: id, printed: printedURL(c.URL, c.As, headers),
 		demand:  demand(id, c.MaxConcurrent, c.Rate, bridge.HTTPSlots, c.Limits.orDefaults().HTTPCalls),
-		options: remote.Options{URL: c.URL.Text, Headers: headers, Protocol: protocol, TLS: c.TLS, Proxy: c.Proxy, Display: display},
+		options: remote.Options{URL: c.URL.Text, Headers: headers, Tokens: tokens, Protocol: protocol, TLS: c.TLS, Proxy: c.Proxy, Display: display},
 	}, nil
 }
 

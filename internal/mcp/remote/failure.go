@@ -176,7 +176,8 @@ const shortSecret = 4
 
 // secretsOf collects what is secret in the headers and the URL, so that a
 // server that repeats it (many show a failed request in full) does not put it in our errors.
-func secretsOf(h http.Header, u *url.URL) rpc.Redactor {
+// So is the server's name where something else is displayed for it.
+func secretsOf(h http.Header, u *url.URL, host bool) rpc.Redactor {
 	var secrets []string
 	add := func(s string) {
 		// A version says nothing, and what a server says of the versions it speaks must be understood.
@@ -195,6 +196,10 @@ func secretsOf(h http.Header, u *url.URL) rpc.Redactor {
 	if p, ok := u.User.Password(); ok {
 		add(p)
 		add(url.QueryEscape(p))
+	}
+	if host {
+		add(u.Host)
+		add(u.Hostname())
 	}
 	add(u.RawQuery)
 	for _, values := range u.Query() {

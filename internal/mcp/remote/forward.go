@@ -43,7 +43,7 @@ func (c *Conn) forward(given http.Header) *forwarded {
 	if len(h) == 0 {
 		return nil
 	}
-	return &forwarded{h, secretsOf(h, c.url)}
+	return &forwarded{h, secretsOf(h, c.url, false)}
 }
 
 func (f *forwarded) copyTo(h http.Header) {

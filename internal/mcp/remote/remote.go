@@ -213,7 +213,7 @@ func newConn(ctx context.Context, o Options) (*Conn, error) {
 	}
 	c := &Conn{
 		o: o, url: u, where: cmp.Or(o.Display, display(u)), headers: headers, configured: headers.Clone(), rt: rt,
-		tokens: o.Tokens, secrets: redaction{secretsOf(headers, u), o.Tokens},
+		tokens: o.Tokens, secrets: redaction{secretsOf(headers, u, o.Display != ""), o.Tokens},
 		log:   cmp.Or(o.Log, slog.New(slog.DiscardHandler)),
 		limit: cmp.Or(o.ResultBytes, 64<<20),
 		done:  make(chan struct{}),
