@@ -35,7 +35,7 @@ func keep(t *testing.T, result string, more ...func(*artifacts.Options)) kept {
 	f.opts.Artifacts = artifacts.New(o)
 	f.opts.Caller = func(r *http.Request) (bridge.Caller, error) {
 		user := r.Header.Get("Caller")
-		return bridge.Caller{ID: user, User: user}, nil
+		return bridge.Caller{ID: user, User: user, Scopes: bridge.ScopeCall}, nil
 	}
 	c := f.serve(t)
 	return kept{c, f, c.do("POST", "/tools/demo/echo", "").header.Get("Artifact-Ref")}

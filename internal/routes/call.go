@@ -93,13 +93,6 @@ func (x *exchange) perform(r *http.Request, c *bridge.Call, wait time.Duration) 
 	return a, err
 }
 
-// identify finds out who makes the request.
-func (x *exchange) identify(r *http.Request) (bridge.Caller, error) {
-	c, err := x.s.Caller(r)
-	x.caller = c
-	return c, err
-}
-
 // precondition holds a call to the schemas that its caller knows, if it says which.
 func (x *exchange) precondition(r *http.Request, c *bridge.Call) error {
 	known := r.Header["If-Match"]

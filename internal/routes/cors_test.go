@@ -46,7 +46,7 @@ func TestCORSAnswers(t *testing.T) {
 		if r.Header.Get("Authorization") == "" {
 			return bridge.Caller{}, refused
 		}
-		return bridge.Caller{}, nil
+		return bridge.Caller{Scopes: bridge.ScopeCall}, nil
 	}
 	c := f.serve(t)
 	const key = "Authorization: Bearer k"
@@ -129,7 +129,7 @@ func TestCORSPreflight(t *testing.T) {
 	f.opts.Origins, f.opts.BasePath = []string{friend}, "/base"
 	f.opts.Caller = func(*http.Request) (bridge.Caller, error) {
 		t.Error("the question ahead of a request was taken for a request")
-		return bridge.Caller{}, nil
+		return bridge.Caller{Scopes: bridge.ScopeCall}, nil
 	}
 	c := f.serve(t)
 	ask := func(origin, path, headers string, more ...string) response {

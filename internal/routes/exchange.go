@@ -40,11 +40,12 @@ type exchange struct {
 	read   bool  // somebody has tried to read the request's body
 	out    int64 // bytes of the answer's body
 
-	call   *bridge.Call // if the request is one
-	caller bridge.Caller
-	breach string
-	code   bridge.Kind
-	err    error // why the request failed, for the log
+	call    *bridge.Call // if the request is one
+	caller  bridge.Caller
+	unknown bool // the caller could not be found
+	breach  string
+	code    bridge.Kind
+	err     error // why the request failed, for the log
 }
 
 func newExchange(s *server, w http.ResponseWriter, r *http.Request) *exchange {
@@ -171,7 +172,11 @@ func (x *exchange) end(r *http.Request, panicked any) {
 		// never comes must not hold it for ever. It takes the deadline off itself.
 		_ = http.NewResponseController(x.ResponseWriter).SetReadDeadline(time.Now().Add(x.s.BodyTimeout))
 	}
-	x.logLine(r)
+	if x.unknown && x.err != nil {
+		x.s.strangers.note(x, r)
+	} else {
+		x.logLine(r)
+	}
 	if abort {
 		// What was sent is not whole, so the connection must not end as if it were.
 		panic(http.ErrAbortHandler)
@@ -200,6 +205,9 @@ func (x *exchange) logLine(r *http.Request) {
 	}
 	if x.caller.ID != "" {
 		attrs = append(attrs, slog.String("caller", cut(x.caller.ID, loggedName)))
+	}
+	if x.caller.User != "" && x.caller.User != x.caller.ID {
+		attrs = append(attrs, slog.String("user", cut(x.caller.User, loggedName)))
 	}
 	if x.err != nil {
 		attrs = append(attrs, slog.String("error", logged(x.err)))

@@ -1,10 +1,13 @@
 package routes
 
-import "mcpbridge/internal/bridge"
+import (
+	"mcpbridge/internal/bridge"
+	"mcpbridge/internal/identity"
+)
 
 // The kinds of errors that only HTTP has.
 const (
-	Unauthenticated      bridge.Kind = "unauthenticated"
+	Unauthenticated                  = identity.Unauthenticated
 	MethodNotAllowed     bridge.Kind = "method-not-allowed"
 	NotAcceptable        bridge.Kind = "not-acceptable"
 	SchemaChanged        bridge.Kind = "schema-changed"

@@ -71,8 +71,8 @@ func (x *exchange) problem(err error) *Problem {
 		Title: m.title, Status: m.status, Code: kind, RequestID: x.id, Detail: m.what,
 		header: http.Header{},
 	}
-	if kind == Unauthenticated {
-		p.header.Set("WWW-Authenticate", `Bearer realm="MCP Bridge"`)
+	if c := challenge(kind, err); c != "" {
+		p.header.Set("WWW-Authenticate", c)
 	}
 	if e, ok := errors.AsType[*bridge.Error](err); ok && e.Kind == kind {
 		p.Detail = short(cmp.Or(e.Msg, m.what))

@@ -47,7 +47,7 @@ type Options struct {
 	Ready func() bool
 	// Status takes the snapshot that GET /status answers; its slices are the handler's. Nil is an empty one.
 	Status func() Status
-	// Caller finds out who makes a request, or why it cannot. Nil takes everybody as the anonymous caller.
+	// Caller finds out who makes a request, or why it cannot. Nil takes everybody as an anonymous caller with all scopes.
 	Caller func(*http.Request) (bridge.Caller, error)
 	// MCPO serves the tools under /mcpo too, in the shapes of the program mcpo.
 	MCPO bool
@@ -67,6 +67,8 @@ type server struct {
 	mux    *chi.Mux
 	api    huma.API
 	zipped zipCache
+
+	strangers *strangers
 }
 
 // New returns the handler of everything that the bridge serves.
@@ -85,7 +87,7 @@ func newServer(o Options) *server {
 		o.Status = func() Status { return Status{Endpoints: []EndpointStatus{}, Gates: []GateStatus{}} }
 	}
 	if o.Caller == nil {
-		o.Caller = func(*http.Request) (bridge.Caller, error) { return bridge.Caller{}, nil }
+		o.Caller = func(*http.Request) (bridge.Caller, error) { return bridge.Caller{Scopes: bridge.AllScopes}, nil }
 	}
 	s := &server{
 		Options: o,
@@ -95,6 +97,7 @@ func newServer(o Options) *server {
 		cors:    newCORS(o.Origins),
 		mux:     chi.NewMux(),
 	}
+	s.strangers = &strangers{log: s.log}
 	for _, h := range o.Hosts {
 		s.hosts[strings.ToLower(h)] = true
 	}

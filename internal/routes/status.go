@@ -8,6 +8,7 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 
 	"mcpbridge/internal/bridge"
+	"mcpbridge/internal/identity"
 )
 
 // A Status is the health of what stands behind the tools, at one moment.
@@ -53,17 +54,24 @@ func (s *server) statusRoutes() {
 	s.register(huma.Operation{
 		Method: http.MethodGet, Path: "/status", OperationID: "get-status", Tags: []string{"operations"},
 		Summary:     "How are the servers, circuits and gates?",
-		Description: "A snapshot of endpoints, circuits, gates and processes: those of the servers that the caller may see.",
+		Description: "A snapshot of endpoints, circuits, gates and processes: those of the servers that the caller may see, and all for a caller with the scope admin.",
 		Responses:   s.answers(s.jsonAnswer("The snapshot.", Status{}), Unauthenticated, bridge.Forbidden),
 	}, s.getStatus)
 }
 
 func (s *server) getStatus(x *exchange, r *http.Request) error {
-	c, err := x.identify(r)
+	c, err := x.requires(r, 0)
 	if err != nil {
 		return err
 	}
-	body, err := encode(s.Status().visibleIn(s.Bridge.View(c)))
+	st := s.Status()
+	if !c.Scopes.Has(bridge.ScopeAdmin) {
+		if err := identity.Require(c, bridge.ScopeCall); err != nil {
+			return err
+		}
+		st = st.visibleIn(s.Bridge.View(c))
+	}
+	body, err := encode(st)
 	if err != nil {
 		return err
 	}
