@@ -13,6 +13,7 @@ import (
 	"mcpbridge/internal/config"
 	"mcpbridge/internal/gate"
 	"mcpbridge/internal/identity"
+	"mcpbridge/internal/local"
 	"mcpbridge/internal/mcp"
 	"mcpbridge/internal/mcp/stdio"
 	"mcpbridge/internal/openapi"
@@ -36,8 +37,14 @@ type app struct {
 	work sync.WaitGroup
 }
 
+// A keeper keeps results, and the built-in tools read them there.
+type keeper interface {
+	bridge.Keeper
+	local.Artifacts
+}
+
 // newApp makes the app of a configuration, whose results go to keeper. Nothing is connected yet.
-func newApp(cfg *config.Config, log *slog.Logger, keeper bridge.Keeper) (*app, error) {
+func newApp(cfg *config.Config, log *slog.Logger, keeper keeper) (*app, error) {
 	a := &app{config: cfg, log: log, supervisor: stdio.NewSupervisor(log), stop: func() {}}
 	a.anonymous = bridge.Caller{Scopes: bridge.AllScopes, Rule: anonymous(cfg.Bridge.Auth.Anonymous)}
 	b := cfg.Bridge
@@ -48,10 +55,18 @@ func newApp(cfg *config.Config, log *slog.Logger, keeper bridge.Keeper) (*app, e
 	if err != nil {
 		return nil, errors.Join(err, a.Close())
 	}
+	compiler := openapi.NewSchemas(log)
+	host, err := local.NewHost(local.Options{
+		Handles: []local.Handle{local.Builtin(keeper)}, Compiler: compiler, Next: a.pool,
+		Timeout: b.Timeouts.Call, MaxTimeout: b.Timeouts.MaxTimeout,
+	})
+	if err != nil {
+		return nil, errors.Join(err, a.Close())
+	}
 	a.catalogue = mcp.NewCatalogue(mcp.CatalogueOptions{
-		Servers: servers, ReadyGrace: orInstant(b.ReadyGrace),
+		Servers: servers, Local: host.Servers(), ReadyGrace: orInstant(b.ReadyGrace),
 		Registry: mcp.NewRegistry(mcp.RegistryOptions{
-			Pool: a.pool, Compiler: openapi.NewSchemas(log), Log: log,
+			Pool: a.pool, Compiler: compiler, Log: log,
 			Lists:  mcp.ListLimits{Pages: b.Limits.Pages, Tools: b.Limits.ToolsPerServer, Timeout: b.Timeouts.Call},
 			Forget: func(e bridge.EndpointID) { a.gate.Forget(e); a.circuits.Reset(e) },
 		}),
@@ -60,7 +75,7 @@ func newApp(cfg *config.Config, log *slog.Logger, keeper bridge.Keeper) (*app, e
 	a.bridge = &bridge.Bridge{
 		Catalogue: a.catalogue, Policy: identity.Rules{},
 		Budget:  identity.NewBudget(),
-		Breaker: a.circuits, Clients: a.pool, Gate: a.gate, Keeper: keeper, Nesting: b.Limits.Nesting,
+		Breaker: a.circuits, Clients: host, Gate: a.gate, Keeper: keeper, Nesting: b.Limits.Nesting,
 	}
 	return a, nil
 }
