@@ -33,6 +33,9 @@ type app struct {
 	supervisor *stdio.Supervisor
 	anonymous  bridge.Caller // who comes without a credential
 
+	listeners []func()                // called when the catalogue has changed; fixed once it runs
+	services  []func(context.Context) // that run starts, each until its context ends
+
 	stop context.CancelFunc // of what run started
 	work sync.WaitGroup
 }
@@ -108,12 +111,18 @@ func orNone(n int) int {
 func (a *app) run(ctx context.Context) {
 	ctx, a.stop = context.WithCancel(ctx)
 	a.work.Go(func() { a.catalogue.Run(ctx) })
+	for _, f := range a.services {
+		a.work.Go(func() { f(ctx) })
+	}
 	a.work.Go(func() {
 		for {
 			select {
 			case <-ctx.Done():
 				return
 			case <-a.catalogue.Changes():
+				for _, f := range a.listeners {
+					f()
+				}
 				a.documents.Prepare(a.bridge.View(a.anonymous))
 			}
 		}

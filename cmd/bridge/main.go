@@ -37,6 +37,7 @@ type commands struct {
 	Tools   toolsCmd         `cmd:"" help:"List the tools of the configured servers."`
 	Call    callCmd          `cmd:"" help:"Call one tool and print its result."`
 	Openapi openapiCmd       `cmd:"" name:"openapi" help:"Print the OpenAPI document of all tools, or of one server's."`
+	MCP     mcpCmd           `cmd:"" name:"mcp" help:"Be an MCP server over stdio that publishes the tools of the configured servers."`
 	Demo    demoCmd          `cmd:"" help:"Be a small MCP server over stdio, to try things with."`
 	Version kong.VersionFlag `help:"Print the version and exit."`
 }

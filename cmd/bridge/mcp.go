@@ -1,0 +1,47 @@
+package main
+
+import (
+	"context"
+	"errors"
+
+	"mcpbridge/internal/publish"
+	"mcpbridge/internal/telemetry"
+)
+
+type mcpCmd struct {
+	configFlags
+}
+
+// Run publishes the configured servers' tools to one MCP client over the standard
+// streams, until they end or ctx does. The log goes to the standard error.
+func (c *mcpCmd) Run(ctx context.Context, io streams) (err error) {
+	cfg, err := c.load(io)
+	if err != nil {
+		return err
+	}
+	log := telemetry.NewLog(io.stderr, cfg.Bridge.Telemetry.LogLevel)
+	keeper, store, err := newKeeper(cfg.Bridge.Artifacts, log)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, store.Close()) }()
+	a, err := newApp(cfg, log, keeper)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, a.Close()) }()
+	p := a.publish()
+	defer p.Close()
+	a.run(context.WithoutCancel(ctx)) // ended by Close, after the calls
+	return p.ServeStdio(ctx, io.stdin, io.stdout, a.anonymous, orInstant(cfg.Bridge.ShutdownGrace))
+}
+
+// publish returns what publishes the app's tools to MCP clients. It must be called
+// before run, and what it returns be closed before the app.
+func (a *app) publish() *publish.Server {
+	b := a.config.Bridge
+	p := publish.New(publish.Options{Bridge: a.bridge, Version: version, Log: a.log, RequestBytes: b.Limits.RequestBytes})
+	a.listeners = append(a.listeners, p.Changed)
+	a.services = append(a.services, p.Run)
+	return p
+}

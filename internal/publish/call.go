@@ -1,0 +1,112 @@
+package publish
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"mcpbridge/internal/bridge"
+	"mcpbridge/internal/raw"
+)
+
+// call answers tools/call.
+func (p *peer) call(ctx context.Context, req *mcp.CallToolRequest) (mcp.Result, error) {
+	rq := p.request(req)
+	c := &bridge.Call{Args: req.Params.Arguments, Caller: rq.caller}
+	if raw.IsNull(c.Args) {
+		c.Args = nil // as if there were none
+	}
+	start := time.Now()
+	res, err := p.invoke(ctx, rq, req, c)
+	p.s.logCall(ctx, rq, c, time.Since(start), err)
+	isModern := req.ProtocolVersion() >= modern
+	if err == nil {
+		res.modern = isModern
+		return res, nil
+	}
+	return failure(err, isModern)
+}
+
+// invoke runs the call, which it completes.
+func (p *peer) invoke(ctx context.Context, rq request, req *mcp.CallToolRequest, c *bridge.Call) (*result, error) {
+	t, err := p.s.find(ctx, rq, req.Params.Name)
+	if err != nil {
+		return nil, err
+	}
+	c.Handle, c.Tool = t.Handle, t.Name
+	if token := req.Params.Meta["progressToken"]; token != nil {
+		pr := newProgress(ctx, req.Session, token)
+		defer pr.close() // before the answer goes out
+		c.Progress = pr.put
+	}
+	a, err := p.s.opts.Bridge.Invoke(ctx, c)
+	if err != nil {
+		return nil, err
+	}
+	res := &result{raw: a.Result.Raw}
+	if a.Artifact != nil {
+		res.ref = a.Artifact.Ref
+	}
+	return res, nil
+}
+
+// find returns the tool that is published under name to the request's caller. Its
+// server may still be connecting.
+func (s *Server) find(ctx context.Context, rq request, name string) (*bridge.Tool, error) {
+	for {
+		news := s.news()
+		snap := s.opts.Bridge.Catalogue.Snapshot(rq.caller)
+		if t := s.names.find(snap, name); t != nil && rq.handles.has(t.Handle) && s.opts.Bridge.Policy.Allows(rq.caller, t.Handle, t.Name) {
+			return t, nil
+		}
+		if snap.Ready {
+			return nil, unknownTool(name)
+		}
+		select {
+		case <-news:
+		case <-ctx.Done():
+			return nil, context.Cause(ctx)
+		}
+	}
+}
+
+func unknownTool(name string) error {
+	return &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: "unknown tool: " + bridge.FirstChars(name, 200)}
+}
+
+// logCall writes a call's line, which says who called what and how it went, never what was in it.
+func (s *Server) logCall(ctx context.Context, rq request, c *bridge.Call, d time.Duration, err error) {
+	ctx = context.WithoutCancel(ctx)
+	attrs := []slog.Attr{
+		slog.String("handle", c.Handle), slog.String("tool", bridge.FirstChars(c.Tool, 200)),
+		slog.Duration("duration", d), slog.Duration("queue", c.Timing.Queue), slog.Duration("upstream", c.Timing.Upstream),
+	}
+	if rq.id != "" {
+		attrs = append(attrs, slog.String("request_id", rq.id))
+	}
+	if rq.caller.ID != "" {
+		attrs = append(attrs, slog.String("caller", bridge.FirstChars(rq.caller.ID, 200)))
+	}
+	level := slog.LevelInfo
+	if err != nil {
+		kind := bridge.KindOf(err)
+		if _, ok := errors.AsType[*jsonrpc.Error](err); ok {
+			kind = bridge.NotFound
+		}
+		attrs = append(attrs, slog.String("code", string(kind)))
+		switch kind {
+		case bridge.ToolError, bridge.InvalidArguments, bridge.InvalidResult, bridge.NotFound:
+			// Their texts quote what was sent.
+		case bridge.Internal:
+			level = slog.LevelError
+			fallthrough
+		default:
+			attrs = append(attrs, slog.String("error", bridge.FirstChars(err.Error(), 500)))
+		}
+	}
+	s.log.LogAttrs(ctx, level, "mcp call", attrs...)
+}

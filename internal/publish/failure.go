@@ -1,0 +1,72 @@
+package publish
+
+import (
+	"cmp"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"mcpbridge/internal/bridge"
+	"mcpbridge/internal/raw"
+)
+
+// errEnded is why calls end whose session does.
+var errEnded = errors.New("the session has ended")
+
+// errorKey is the member of _meta that says for programs what kind of failure a result is.
+const errorKey = "mcp-bridge/error"
+
+// failure returns what a client is told of a call that failed. What a model can
+// mend or wait for is a result that says so; what only a program gets wrong is an
+// error of the protocol.
+func failure(err error, isModern bool) (mcp.Result, error) {
+	if _, ok := errors.AsType[*jsonrpc.Error](err); ok {
+		return nil, err
+	}
+	e, ok := errors.AsType[*bridge.Error](err)
+	if !ok {
+		return nil, &jsonrpc.Error{Code: jsonrpc.CodeInternalError, Message: "the call was ended"}
+	}
+	switch e.Kind {
+	case bridge.ToolError:
+		if e.Result != nil { // the tool's own, whole
+			ref, _ := e.Members[refKey].(string)
+			return &result{raw: e.Result.Raw, ref: ref, modern: isModern}, nil
+		}
+	case bridge.NotFound, bridge.Malformed:
+		return nil, &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: e.Msg}
+	case bridge.Internal, bridge.Canceled:
+		return nil, &jsonrpc.Error{Code: jsonrpc.CodeInternalError, Message: cmp.Or(e.Msg, "the bridge has a fault; its log says more")}
+	}
+	return explained(e, isModern)
+}
+
+// explained returns a failure as a result: in words, and for programs in its _meta.
+func explained(e *bridge.Error, isModern bool) (mcp.Result, error) {
+	text := e.Msg
+	about := map[string]any{"code": e.Kind}
+	for name, v := range e.Members {
+		if name != refKey && name != "content" && name != "content_count" {
+			about[name] = v
+		}
+	}
+	if e.RetryAfter > 0 {
+		// Whole seconds, and never too early.
+		s := int64((e.RetryAfter + time.Second - 1) / time.Second)
+		about["retry_after"] = s
+		text += " Try again in " + strconv.FormatInt(s, 10) + " s."
+	}
+	b, err := json.Marshal(about)
+	if err != nil {
+		return nil, fmt.Errorf("encode an error's members: %w", err)
+	}
+	out := raw.AppendQuote([]byte(`{"content":[{"type":"text","text":`), text)
+	out = append(append(append(out, `}],"isError":true,"_meta":{"`+errorKey+`":`...), b...), "}}"...)
+	ref, _ := e.Members[refKey].(string)
+	return &result{raw: out, ref: ref, modern: isModern}, nil
+}

@@ -1,0 +1,191 @@
+package publish
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"mcpbridge/internal/bridge"
+)
+
+// modern is the first version of the protocol without sessions.
+const modern = "2026-07-28"
+
+// A request is what a message brought with it from outside the protocol.
+type request struct {
+	ctx     context.Context // ends when nobody waits for the answer any more; nil is never
+	id      string          // names it in the log; may be empty
+	caller  bridge.Caller
+	handles handles
+}
+
+// handles narrow what is published to some servers; nil does not.
+type handles map[string]bool
+
+func (h handles) has(handle string) bool { return h == nil || h[handle] }
+
+// A peer is one client: an SDK server of its own, with one session or, where the
+// protocol has none, one request. Its list is nobody else's, so it can be told
+// alone that it has changed.
+type peer struct {
+	s      *Server
+	opener request // whose view it is that changes
+	srv    *mcp.Server
+
+	ctx context.Context // ends what still runs in the session
+	end context.CancelFunc
+
+	mu   sync.Mutex
+	told [sha256.Size]byte // digest of the list as the client knows it, guarded by mu
+}
+
+// newPeer returns a peer for the client that sent rq. Its session, if it has one, gets the id.
+func (s *Server) newPeer(rq request, id string) *peer {
+	p := &peer{s: s, opener: rq}
+	p.ctx, p.end = context.WithCancel(context.Background())
+	p.srv = mcp.NewServer(
+		&mcp.Implementation{Name: "mcp-bridge", Title: "MCP Bridge", Version: s.opts.Version},
+		&mcp.ServerOptions{
+			Instructions: instructions(s.narrowed(rq)),
+			Capabilities: &mcp.ServerCapabilities{Tools: &mcp.ToolCapabilities{ListChanged: true}},
+			GetSessionID: func() string { return id },
+			SetCacheable: func(_ context.Context, _ mcp.Request, c *mcp.Cacheable) { c.CacheScope = "private" },
+		})
+	p.srv.AddReceivingMiddleware(p.receive)
+	p.srv.AddSendingMiddleware(sendProgress)
+	p.told = digest(s.narrowed(rq))
+	return p
+}
+
+// receive answers what the SDK's server cannot answer as the bridge does.
+func (p *peer) receive(next mcp.MethodHandler) mcp.MethodHandler {
+	return func(ctx context.Context, method string, req mcp.Request) (mcp.Result, error) {
+		switch r := req.(type) {
+		case *mcp.ListToolsRequest:
+			ctx, stop := p.bind(ctx, req)
+			defer stop()
+			return p.list(ctx, r)
+		case *mcp.CallToolRequest:
+			ctx, stop := p.bind(ctx, req)
+			defer stop()
+			return p.call(ctx, r)
+		}
+		switch {
+		case strings.HasPrefix(method, "resources/"), strings.HasPrefix(method, "prompts/"),
+			strings.HasPrefix(method, "completion/"), strings.HasPrefix(method, "logging/"):
+			// The SDK has answers for these even where they are not offered.
+			return nil, &jsonrpc.Error{Code: jsonrpc.CodeMethodNotFound, Message: fmt.Sprintf("%q is not offered here", method)}
+		}
+		return next(ctx, method, req)
+	}
+}
+
+// request returns what came with a message; over pipes that is what the session was opened with.
+func (p *peer) request(req mcp.Request) request {
+	if rq, ok := carriedBy(req.GetExtra()); ok {
+		return rq
+	}
+	return p.opener
+}
+
+// bind returns a context that ends also with the session and when nobody waits for the answer.
+func (p *peer) bind(ctx context.Context, req mcp.Request) (context.Context, func()) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	stops := []func() bool{context.AfterFunc(p.ctx, func() { cancel(errEnded) })}
+	if gone := p.request(req).ctx; gone != nil {
+		stops = append(stops, context.AfterFunc(gone, func() { cancel(context.Cause(gone)) }))
+	}
+	return ctx, func() {
+		for _, stop := range stops {
+			stop()
+		}
+		cancel(nil)
+	}
+}
+
+// bell is a tool that nobody sees: adding it makes the SDK say that the list has changed.
+var bell = &mcp.Tool{Name: "bell", InputSchema: json.RawMessage(`{"type":"object"}`)}
+
+// tell lets the client know if its list differs from what it was told last.
+func (p *peer) tell() {
+	now := digest(p.s.narrowed(p.opener))
+	p.mu.Lock()
+	differs := now != p.told
+	p.told = now
+	p.mu.Unlock()
+	if differs {
+		p.srv.AddTool(bell, nil)
+	}
+}
+
+// knows notes which list the client has got.
+func (p *peer) knows(list [sha256.Size]byte) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.told = list
+}
+
+// close ends the session and what runs in it, and waits for its end.
+func (p *peer) close() {
+	p.end()
+	for ss := range p.srv.Sessions() {
+		_ = ss.Close() // what the other side makes of it changes nothing
+	}
+}
+
+// narrowed returns what the request's caller may see, of the servers that it asks for.
+func (s *Server) narrowed(rq request) *bridge.Snapshot {
+	view := s.opts.Bridge.View(rq.caller)
+	if rq.handles == nil {
+		return view
+	}
+	servers := slices.DeleteFunc(slices.Clone(view.Servers), func(e *bridge.Server) bool { return !rq.handles.has(e.Handle) })
+	return bridge.NewSnapshot(view.Version, view.Ready, servers)
+}
+
+// settled returns the same once no server in it is still being connected for the
+// first time, or that was waited for long enough: many clients list once, at
+// their start, which may be the bridge's own.
+func (s *Server) settled(ctx context.Context, rq request) (*bridge.Snapshot, error) {
+	for {
+		news := s.news()
+		view := s.narrowed(rq)
+		if view.Ready || !slices.ContainsFunc(view.Servers, func(e *bridge.Server) bool { return e.State == bridge.Connecting }) {
+			return view, nil
+		}
+		select {
+		case <-news:
+		case <-ctx.Done():
+			return nil, context.Cause(ctx)
+		}
+	}
+}
+
+const (
+	instructionChars = 2000     // of one server that are passed on
+	instructionBytes = 32 << 10 // of all
+)
+
+// instructions are what clients are told of the tools: how they are named, and what their servers say.
+func instructions(view *bridge.Snapshot) string {
+	var b strings.Builder
+	b.WriteString("The tools of several MCP servers: <server>__<tool> is a tool of that server.")
+	for _, e := range view.Servers {
+		if e.Instructions == "" {
+			continue
+		}
+		text := bridge.FirstChars(e.Instructions, instructionChars)
+		if b.Len()+len(text) > instructionBytes {
+			break
+		}
+		fmt.Fprintf(&b, "\n\n## %s\n\n%s", e.Handle, text)
+	}
+	return b.String()
+}
