@@ -243,3 +243,28 @@ func wantError(t *testing.T, text, want string) {
 		}
 	}
 }
+
+// Settings of the other kind of server are said to have no effect.
+func TestIdleKeys(t *testing.T) {
+	_, warnings, err := read(t, `
+mcpServers:
+  local: {command: x, heartbeat: 5s}
+  remote: {url: "http://x", startTimeout: 5s, idleTimeout: 0, heartbeat: 1m}
+  plain: {command: x, startTimeout: 5s, idleTimeout: 0}
+`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, w := range warnings {
+		got = append(got, w.String())
+	}
+	want := lines(
+		"line 3: mcpServers.local.heartbeat: has no effect beside command",
+		"line 4: mcpServers.remote.startTimeout: has no effect beside url",
+		"line 4: mcpServers.remote.idleTimeout: has no effect beside url",
+	)
+	if lines(got...) != want {
+		t.Errorf("warnings:\n%s\nwant:\n%s", lines(got...), want)
+	}
+}

@@ -67,11 +67,14 @@ func Load(path string, getenv func(string) string) (*Config, []Problem, error) {
 // unless reading itself failed. Neither ever holds an expanded value, nor a
 // value of a server's env or headers.
 func Read(r io.Reader, name string, getenv func(string) string) (*Config, []Problem, error) {
+	return decode(r, &decoder{name: name, dir: filepath.Dir(name), getenv: getenv})
+}
+
+func decode(r io.Reader, d *decoder) (*Config, []Problem, error) {
 	data, err := io.ReadAll(io.LimitReader(r, maxFileBytes+1))
 	if err != nil {
 		return nil, nil, fmt.Errorf("configuration: %w", err)
 	}
-	d := &decoder{name: name, dir: filepath.Dir(name), getenv: getenv}
 	if len(data) > maxFileBytes {
 		d.problem(0, "", "the file is larger than 4 MiB")
 		return nil, nil, d.err()
@@ -79,7 +82,7 @@ func Read(r io.Reader, name string, getenv func(string) string) (*Config, []Prob
 	root, err := parse(data)
 	if err != nil {
 		if e, ok := errors.AsType[*Error](err); ok {
-			e.Name = name
+			e.Name = d.name
 		}
 		return nil, nil, err
 	}

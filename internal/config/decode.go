@@ -8,9 +8,11 @@ import (
 
 // A decoder walks the tree and collects what is wrong with it.
 type decoder struct {
-	name   string
-	dir    string
-	getenv func(string) string
+	name    string
+	dir     string
+	getenv  func(string) string
+	literal bool     // text is taken as it stands, see [ReadEntry]
+	files   []string // that ${file:…} refers to, readable or not
 
 	problems []Problem
 	warnings []Problem

@@ -58,6 +58,7 @@ func (d *decoder) server(handle string, f field, b *Bridge) Server {
 	oneOf(o, "checkResults", &s.CheckResults, CheckLog, CheckStrict)
 	o.bool("elicitation", &s.Elicitation)
 
+	d.warnIdleKeys(o, &s)
 	d.checkCallers(o, &s)
 	o.unknown(func(key, path string, line int) {
 		if hint, ok := foreignKeys[key]; ok {
@@ -67,6 +68,17 @@ func (d *decoder) server(handle string, f field, b *Bridge) Server {
 		d.warn(line, path, "unknown key, has no effect%s", didYouMean(key, o.asked))
 	})
 	return s
+}
+
+// warnIdleKeys warns of settings that are right for the other kind of server.
+func (d *decoder) warnIdleKeys(o *object, s *Server) {
+	keys, beside := []string{"startTimeout", "idleTimeout"}, "url"
+	if s.Transport == Stdio {
+		keys, beside = []string{"heartbeat"}, "command"
+	}
+	for _, f := range o.presentKeys(keys...) {
+		d.warn(f.line, f.path, "has no effect beside %s", beside)
+	}
 }
 
 // foreignKeys are keys that other programs know, and what to do instead.

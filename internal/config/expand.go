@@ -33,6 +33,7 @@ type expander struct {
 
 	parts    []part
 	expanded bool // something came from the environment or a file
+	files    []string
 	problems []string
 }
 
@@ -150,6 +151,7 @@ func (e *expander) caller(ref string) {
 func (e *expander) file(written string, depth int) {
 	at := expander{getenv: e.getenv, dir: e.dir}
 	at.expand(written, depth+1)
+	e.files = append(e.files, at.files...)
 	if len(at.problems) > 0 {
 		e.problems = append(e.problems, at.problems...)
 		return
@@ -162,6 +164,7 @@ func (e *expander) file(written string, depth int) {
 	if !filepath.IsAbs(path) {
 		path = filepath.Join(e.dir, path)
 	}
+	e.files = append(e.files, path)
 	text, err := readSecret(path)
 	if err != nil {
 		e.bad("cannot read ${file:%s}: %v", written, err)

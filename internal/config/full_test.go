@@ -44,7 +44,7 @@ func TestFull(t *testing.T) {
 				Tools:    config.Tools{Allow: []string{"*"}, Deny: []string{"write_*"}, Disabled: []string{"move_file", "edit_file"}},
 				Timeout:  45 * time.Second, StartTimeout: 90 * time.Second, HandshakeTimeout: 2500 * time.Millisecond,
 				MaxConcurrent: 3, Rate: config.Rate{Count: 100, Per: time.Minute},
-				ReconnectDelay: 500 * time.Millisecond,
+				ReconnectDelay: 500 * time.Millisecond, Heartbeat: 10 * time.Minute,
 				Sharing:        config.PerUser, ParseText: true, CheckResults: config.CheckStrict, Elicitation: true,
 			},
 			{
@@ -64,7 +64,7 @@ func TestFull(t *testing.T) {
 					ClientID: config.Plain("bridge"), ClientSecret: config.Hidden("t0ken"), Scopes: []string{"read", "write"}, Issuer: "https://id.example.com",
 				},
 				Protocol: "auto", Timeout: 4 * time.Second, StartTimeout: 6 * time.Second, HandshakeTimeout: 7 * time.Second,
-				IdleTimeout: 6 * time.Minute, AutoReconnect: true, ReconnectDelay: 5 * time.Second, Heartbeat: 10 * time.Minute,
+				IdleTimeout: 6 * time.Minute, AutoReconnect: true, ReconnectDelay: 5 * time.Second,
 				Sharing: config.Shared, CheckResults: config.CheckLog,
 			},
 			{

@@ -31,8 +31,12 @@ func (f field) scalar(callers bool) (scalar, bool) {
 	case kindNumber, kindBool:
 		return scalar{value: Value{parts: literal(f.n.text), secret: f.secret}, kind: f.n.kind}, true
 	}
+	if f.d.literal {
+		return scalar{value: Value{parts: literal(f.n.text), secret: f.secret}, kind: kindString}, f.literalText(f.n.text)
+	}
 	e := expander{getenv: f.d.getenv, dir: f.d.dir, callers: callers}
 	e.expand(f.n.text, 0)
+	f.d.files = append(f.d.files, e.files...)
 	if len(e.problems) > 0 {
 		if !f.lenient {
 			for _, p := range e.problems {
