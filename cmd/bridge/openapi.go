@@ -42,6 +42,9 @@ func (c *openapiCmd) Run(ctx context.Context, io streams) error {
 		if c.Handle != "" {
 			doc = a.documents.Handle(view, c.Handle)
 		}
+		if doc == nil {
+			return fmt.Errorf("bridge.auth.anonymous lets callers without a credential see nothing of %q", c.Handle)
+		}
 		form := openapi.Form{Older: c.Version == "3.0", Flat: c.Profile == "flat", YAML: c.YAML}
 		_, err := io.stdout.Write(doc.Form(form).Body)
 		return err

@@ -12,6 +12,7 @@ import (
 	"mcpbridge/internal/artifacts"
 	"mcpbridge/internal/bridge"
 	"mcpbridge/internal/config"
+	"mcpbridge/internal/local"
 	"mcpbridge/internal/telemetry"
 )
 
@@ -30,7 +31,9 @@ func (c *toolsCmd) Run(ctx context.Context, io streams) error {
 		w := tabwriter.NewWriter(io.stdout, 0, 4, 2, ' ', 0)
 		view := a.bridge.View(a.anonymous)
 		for _, s := range view.Servers {
-			printServer(w, s)
+			if c.Handle == "" || s.Handle == c.Handle {
+				printServer(w, s)
+			}
 		}
 		return errors.Join(w.Flush(), missing(view))
 	})
@@ -84,18 +87,20 @@ func line(s string) string {
 }
 
 // withCatalogue connects the servers, waits until each has answered or failed
-// (only the one called handle, if that is not empty), and calls do.
+// (only the one called handle, if that is not empty; the built-in tools need none), and calls do.
 func withCatalogue(ctx context.Context, io streams, cfg *config.Config, handle string, do func(*app) error) (err error) {
-	if handle != "" {
-		s, ok := cfg.Server(handle)
-		if !ok {
-			names := make([]string, 0, len(cfg.Servers))
-			for _, s := range cfg.Servers {
-				names = append(names, s.Handle)
-			}
-			return fmt.Errorf("there is no server %q in the configuration; there are %q", handle, names)
-		}
+	switch s, ok := cfg.Server(handle); {
+	case handle == "":
+	case ok:
 		cfg.Servers = []config.Server{*s}
+	case handle == local.BuiltinName:
+		cfg.Servers = nil
+	default:
+		names := make([]string, 0, len(cfg.Servers))
+		for _, s := range cfg.Servers {
+			names = append(names, s.Handle)
+		}
+		return fmt.Errorf("there is no server %q in the configuration; there are %q", handle, names)
 	}
 	// What servers print, and how they come and go, is no part of a command's output.
 	level := max(cfg.Bridge.Telemetry.LogLevel, slog.LevelError)

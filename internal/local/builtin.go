@@ -20,12 +20,15 @@ type Artifacts interface {
 	SearchText(ctx context.Context, c bridge.Caller, ref, text string, found func(pointer string, offset int, excerpt string)) (more bool, err error)
 }
 
-// Builtin is the handle "bridge": what the bridge itself offers as tools, so that callers who know nothing but tools have it
+// BuiltinName is the handle of the built-in tools, which no server may have.
+const BuiltinName = "bridge"
+
+// Builtin is the handle of that name: what the bridge itself offers as tools, so that callers who know nothing but tools have it
 // too. A policy has to name it, see package identity.
 func Builtin(a Artifacts) Handle {
 	reads := Annotations{ReadOnly: true, Idempotent: true}
 	return Handle{
-		Name: "bridge", Title: "MCP Bridge", Description: "Parts of results that were too long to read at once.",
+		Name: BuiltinName, Title: "MCP Bridge", Description: "Parts of results that were too long to read at once.",
 		Instructions: "The results of calls are kept for a while as artifacts, each under its reference, as mcp~…. Fetch a field of one by its JSON pointer, or search its text to find the pointer.",
 		Transient:    true,
 		Tools: []Tool{

@@ -31,7 +31,9 @@ type catalogue struct{ snapshot *bridge.Snapshot }
 
 func (c catalogue) Snapshot(bridge.Caller) *bridge.Snapshot { return c.snapshot }
 
-func (catalogue) Attach(bridge.Caller, string, bool) (settled <-chan struct{}, err error) { return nil, nil }
+func (catalogue) Attach(bridge.Caller, string, bool) (settled <-chan struct{}, err error) {
+	return nil, nil
+}
 
 func host(t *testing.T, o Options) *Host {
 	t.Helper()
