@@ -66,7 +66,9 @@ func (x *exchange) cors(r *http.Request) bool {
 		}
 	}
 	if !allowed || r.Method != http.MethodOptions || r.Header.Get("Access-Control-Request-Method") == "" {
-		h.Set("Access-Control-Expose-Headers", corsExposed)
+		if allowed || c.every {
+			h.Set("Access-Control-Expose-Headers", corsExposed)
+		}
 		return false
 	}
 	h.Set("Access-Control-Allow-Methods", corsMethods)

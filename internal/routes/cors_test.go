@@ -170,7 +170,7 @@ func TestCORSPreflight(t *testing.T) {
 		}
 	}
 	for _, origin := range []string{stranger, "null", ""} {
-		if r := ask(origin, "/base/tools/demo/echo", "authorization"); r.status != 405 || !slices.Equal(corsNames(r), []string{"Access-Control-Expose-Headers"}) {
+		if r := ask(origin, "/base/tools/demo/echo", "authorization"); r.status != 405 || corsNames(r) != nil {
 			t.Errorf("the preflight of %q = %d %v", origin, r.status, r.header)
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"mcpbridge/internal/bridge"
+	"mcpbridge/internal/identity"
 	"mcpbridge/internal/raw"
 )
 
@@ -19,14 +20,9 @@ type failureMCPO struct {
 // failMCPO answers with err in mcpo's form.
 func (x *exchange) failMCPO(r *http.Request, err error) {
 	p := x.problem(err)
-	f := x.failureMCPO(r, p, err)
+	f := x.failureMCPO(p, err)
 	h := x.Header()
 	p.prepare(h)
-	if f.status == http.StatusUnauthorized {
-		h.Set("WWW-Authenticate", "Bearer")
-	} else {
-		h.Del("WWW-Authenticate")
-	}
 	if ref, ok := p.members["artifact_ref"].(string); ok {
 		x.named(r, ref, "")
 	}
@@ -35,10 +31,10 @@ func (x *exchange) failMCPO(r *http.Request, err error) {
 
 // failureMCPO turns an error into what mcpo would have answered in its place.
 // Where mcpo knows no such failure, the status is ours.
-func (x *exchange) failureMCPO(r *http.Request, p *Problem, err error) failureMCPO {
+func (x *exchange) failureMCPO(p *Problem, err error) failureMCPO {
 	e, ok := errors.AsType[*bridge.Error](err)
 	switch {
-	case p.Code == Unauthenticated && hasKey(r):
+	case p.Code == Unauthenticated && !errors.Is(err, identity.ErrNoCredential):
 		// There a wrong key is forbidden, and only one that is missing unauthenticated.
 		return failureMCPO{http.StatusForbidden, said(p.Detail)}
 	case p.Code == bridge.Malformed && ok:
@@ -57,12 +53,6 @@ func (x *exchange) failureMCPO(r *http.Request, p *Problem, err error) failureMC
 		return failureMCPO{p.Status, told(p.Detail, nil)}
 	}
 	return failureMCPO{p.Status, said(p.Detail)}
-}
-
-// hasKey reports whether the request brings a credential of a kind that is one here.
-func hasKey(r *http.Request) bool {
-	scheme, token, _ := strings.Cut(r.Header.Get("Authorization"), " ")
-	return strings.EqualFold(scheme, "Bearer") && strings.TrimSpace(token) != "" || r.Header.Get("X-API-Key") != ""
 }
 
 // said is the detail of what is refused before anything is called: a text.
