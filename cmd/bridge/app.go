@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"net/http"
 	"sync"
 	"time"
 
@@ -33,8 +34,9 @@ type app struct {
 	supervisor *stdio.Supervisor
 	anonymous  bridge.Caller // who comes without a credential
 
-	listeners []func()                // called when the catalogue has changed; fixed once it runs
-	services  []func(context.Context) // that run starts, each until its context ends
+	mcp       func(http.ResponseWriter, *http.Request, bridge.Caller) // serves MCP clients; nil until publish
+	listeners []func()                                                // called when the catalogue has changed; fixed once it runs
+	services  []func(context.Context)                                 // that run starts, each until its context ends
 
 	stop context.CancelFunc // of what run started
 	work sync.WaitGroup

@@ -13,7 +13,6 @@ import (
 	"mcpbridge/internal/artifacts"
 	"mcpbridge/internal/bridge"
 	"mcpbridge/internal/config"
-	"mcpbridge/internal/publish"
 	"mcpbridge/internal/routes"
 	"mcpbridge/internal/telemetry"
 )
@@ -61,11 +60,11 @@ func serve(ctx context.Context, cfg *config.Config, log *slog.Logger) (err error
 	}
 	defer func() { err = errors.Join(err, a.Close()) }()
 
-	pub := a.publish()
-	defer pub.Close()
+	clients := a.publish()
+	defer clients.Close()
 	var stopping atomic.Bool
 	srv := &http.Server{
-		Handler:           a.handler(keeper, pub, isLoopback(ln.Addr()), &stopping),
+		Handler:           a.handler(keeper, isLoopback(ln.Addr()), &stopping),
 		ReadHeaderTimeout: 10 * time.Second,
 		IdleTimeout:       2 * time.Minute,
 		ErrorLog:          slog.NewLogLogger(log.Handler(), slog.LevelWarn),
@@ -85,7 +84,7 @@ func serve(ctx context.Context, cfg *config.Config, log *slog.Logger) (err error
 	case <-ctx.Done():
 	}
 	stopping.Store(true)
-	pub.EndStreams()
+	clients.EndStreams()
 	log.LogAttrs(ctx, slog.LevelInfo, "stopping; a second signal ends it at once", slog.Duration("grace", b.ShutdownGrace))
 	// ctx is already done: Shutdown would return at once if given it.
 	sctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), b.ShutdownGrace)
@@ -107,13 +106,13 @@ func serve(ctx context.Context, cfg *config.Config, log *slog.Logger) (err error
 const lastWords = 2 * time.Second
 
 // handler serves the app; it is not ready once stopping is set.
-func (a *app) handler(keeper *artifacts.Keeper, pub *publish.Server, loopback bool, stopping *atomic.Bool) http.Handler {
+func (a *app) handler(keeper *artifacts.Keeper, loopback bool, stopping *atomic.Bool) http.Handler {
 	b := a.config.Bridge
 	return routes.New(routes.Options{
 		Bridge: a.bridge, Documents: a.documents, Log: a.log, Version: version,
 		BasePath: b.BasePath, Hosts: b.Hosts, Loopback: loopback, Origins: b.CORS.Origins, MCPO: b.Compat.MCPO,
 		RequestBytes: b.Limits.RequestBytes, MaxTimeout: b.Timeouts.MaxTimeout,
-		Status: a.status, Artifacts: keeper, MCP: pub.ServeHTTP,
+		Status: a.status, Artifacts: keeper, MCP: a.mcp,
 		Caller: func(*http.Request) (bridge.Caller, error) { return a.anonymous, nil },
 		Ready:  func() bool { return !stopping.Load() && a.catalogue.Snapshot(bridge.Caller{}).Ready },
 	})

@@ -24,11 +24,13 @@ func (p *peer) call(ctx context.Context, req *mcp.CallToolRequest) (mcp.Result, 
 	res, err := p.invoke(ctx, rq, req, c)
 	p.s.logCall(ctx, rq, c, time.Since(start), err)
 	isModern := req.ProtocolVersion() >= modern
-	if err == nil {
-		res.modern = isModern
-		return res, nil
+	if err != nil {
+		if res, err = failure(err); err != nil {
+			return nil, err
+		}
 	}
-	return failure(err, isModern)
+	res.out, res.modern = rq.out, isModern
+	return res, nil
 }
 
 // invoke runs the call, which it completes.

@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
-	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"mcpbridge/internal/bridge"
 	"mcpbridge/internal/raw"
@@ -24,7 +23,7 @@ const errorKey = "mcp-bridge/error"
 // failure returns what a client is told of a call that failed. What a model can
 // mend or wait for is a result that says so; what only a program gets wrong is an
 // error of the protocol.
-func failure(err error, isModern bool) (mcp.Result, error) {
+func failure(err error) (*result, error) {
 	if _, ok := errors.AsType[*jsonrpc.Error](err); ok {
 		return nil, err
 	}
@@ -36,18 +35,18 @@ func failure(err error, isModern bool) (mcp.Result, error) {
 	case bridge.ToolError:
 		if e.Result != nil { // the tool's own, whole
 			ref, _ := e.Members[refKey].(string)
-			return &result{raw: e.Result.Raw, ref: ref, modern: isModern}, nil
+			return &result{raw: e.Result.Raw, ref: ref}, nil
 		}
 	case bridge.NotFound, bridge.Malformed:
 		return nil, &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: e.Msg}
 	case bridge.Internal, bridge.Canceled:
 		return nil, &jsonrpc.Error{Code: jsonrpc.CodeInternalError, Message: cmp.Or(e.Msg, "the bridge has a fault; its log says more")}
 	}
-	return explained(e, isModern)
+	return explained(e)
 }
 
 // explained returns a failure as a result: in words, and for programs in its _meta.
-func explained(e *bridge.Error, isModern bool) (mcp.Result, error) {
+func explained(e *bridge.Error) (*result, error) {
 	text := e.Msg
 	about := map[string]any{"code": e.Kind}
 	for name, v := range e.Members {
@@ -68,5 +67,5 @@ func explained(e *bridge.Error, isModern bool) (mcp.Result, error) {
 	out := raw.AppendQuote([]byte(`{"content":[{"type":"text","text":`), text)
 	out = append(append(append(out, `}],"isError":true,"_meta":{"`+errorKey+`":`...), b...), "}}"...)
 	ref, _ := e.Members[refKey].(string)
-	return &result{raw: out, ref: ref, modern: isModern}, nil
+	return &result{raw: out, ref: ref}, nil
 }

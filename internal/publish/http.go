@@ -28,7 +28,7 @@ const (
 // sessions, whose requests name theirs, or the later one without.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request, c bridge.Caller) {
 	lw := &liveWriter{ResponseWriter: w, conn: http.NewResponseController(w), timeout: s.opts.WriteTimeout}
-	rq := request{ctx: r.Context(), id: w.Header().Get("Request-Id"), caller: c}
+	rq := request{ctx: r.Context(), id: w.Header().Get("Request-Id"), caller: c, out: &lw.splices}
 	var err error
 	if rq.handles, err = handlesOf(r); err != nil {
 		refuse(lw, http.StatusBadRequest, nil, codeInvalidRequest, err.Error())
@@ -262,15 +262,33 @@ type liveWriter struct {
 	http.ResponseWriter
 	conn    *http.ResponseController
 	timeout time.Duration
+	splices splices
 }
 
 // Unwrap lets http.ResponseController find the writer underneath.
 func (w *liveWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }
 
-// Write writes within the deadline.
+// Write writes b, and the results that are marked in it.
 func (w *liveWriter) Write(b []byte) (int, error) {
-	defer w.limit()()
-	return w.ResponseWriter.Write(b)
+	return len(b), w.splices.write(pieces{w}, b)
+}
+
+// writePiece is how much is written within one deadline: a slow client is not one that stopped.
+const writePiece = 256 << 10
+
+type pieces struct{ w *liveWriter }
+
+func (p pieces) Write(b []byte) (int, error) {
+	defer p.w.limit()()
+	for rest := b; len(rest) > 0; {
+		p.w.limit()
+		n, err := p.w.ResponseWriter.Write(rest[:min(len(rest), writePiece)])
+		if err != nil {
+			return 0, err
+		}
+		rest = rest[n:]
+	}
+	return len(b), nil
 }
 
 // FlushError sends what was written, within the deadline.

@@ -24,6 +24,7 @@ type request struct {
 	id      string          // names it in the log; may be empty
 	caller  bridge.Caller
 	handles handles
+	out     *splices // of whatever carries the answer
 }
 
 // handles narrow what is published to some servers; nil does not.

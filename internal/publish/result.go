@@ -9,12 +9,12 @@ import (
 	"mcpbridge/internal/raw"
 )
 
-// A result is one whose JSON is there already. The SDK drops white space between
-// its tokens, since a message is one line; nothing else of it changes, but for
-// what is added here.
+// A result is one whose JSON is there already. It is sent as it is, but for what is
+// added here, and line ends between its tokens, which become spaces.
 type result struct {
 	mcp.ResultBase // which makes it a result to the SDK; its field stays empty
 
+	out    *splices
 	raw    []byte // a JSON object
 	ref    string // of the artifact, to be added to its _meta; "" adds none
 	modern bool   // the client wants to be told that the result is complete, and whose it is
@@ -37,8 +37,16 @@ func (r *result) GetMeta() map[string]any {
 // SetMeta takes from the SDK what it adds to _meta.
 func (r *result) SetMeta(m map[string]any) { r.server = m[serverKey] }
 
-// MarshalJSON returns the object with what is added to it.
+// MarshalJSON returns the mark of the object with what is added to it.
 func (r *result) MarshalJSON() ([]byte, error) {
+	b, err := r.whole()
+	if err != nil {
+		return nil, err
+	}
+	return r.out.hold(b), nil
+}
+
+func (r *result) whole() ([]byte, error) {
 	var add []byte // members of _meta
 	drop := map[string]bool{}
 	if r.ref != "" {

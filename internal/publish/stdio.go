@@ -25,7 +25,8 @@ const lastWords = 2 * time.Second
 // asked before has been answered, grace after that at the latest, or when ctx ends;
 // a Read of in that is under way then goes on until in ends. The error is of out, or of reading in.
 func (s *Server) ServeStdio(ctx context.Context, in io.Reader, out io.Writer, c bridge.Caller, grace time.Duration) error {
-	p := s.newPeer(request{caller: c}, "")
+	w := &lockedWriter{w: out}
+	p := s.newPeer(request{caller: c, out: &w.splices}, "")
 	unwatch := s.watch(p)
 	defer unwatch()
 	// The session lets running calls finish before it closes, but cancels them when
@@ -34,7 +35,7 @@ func (s *Server) ServeStdio(ctx context.Context, in io.Reader, out io.Writer, c 
 	defer pr.Close()
 	stop := context.AfterFunc(ctx, func() { pw.Close() })
 	defer stop()
-	lines := &lineReader{limit: int(s.opts.RequestBytes), out: &lockedWriter{w: out}}
+	lines := &lineReader{limit: int(s.opts.RequestBytes), out: w}
 	go func() { pw.CloseWithError(lines.copy(pw, in)) }() // ends with in
 	t := &pipeTransport{
 		IOTransport: mcp.IOTransport{Reader: pr, Writer: lines.out, MaxLineLength: -1},
@@ -124,15 +125,17 @@ func readLine(rd *bufio.Reader, limit int) (line []byte, long bool, err error) {
 
 // A lockedWriter is written to by the session and by the reader of lines, a line at a time.
 type lockedWriter struct {
+	splices splices
+
 	mu sync.Mutex
-	w  io.Writer
+	w  io.Writer // guarded by mu
 }
 
-// Write writes one line.
+// Write writes one line, and the results that are marked in it.
 func (w *lockedWriter) Write(b []byte) (int, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return w.w.Write(b)
+	return len(b), w.splices.write(w.w, b)
 }
 
 // Close leaves the writer open, which is not ours.

@@ -53,7 +53,7 @@ func (p *peer) list(ctx context.Context, req *mcp.ListToolsRequest) (mcp.Result,
 	if isModern {
 		out = append(out, `,"ttlMs":0,"cacheScope":"private"`...)
 	}
-	return &result{raw: append(out, '}'), modern: isModern}, nil
+	return &result{out: p.request(req).out, raw: append(out, '}'), modern: isModern}, nil
 }
 
 // pageBytes ends a page early: clients bound a message, many at 16 MiB.
