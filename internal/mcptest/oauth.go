@@ -73,7 +73,7 @@ type oauth struct {
 	key any // the client's; nil for one with a secret
 
 	mu        sync.Mutex
-	changed   *sync.Cond // on mu, with each request that passes
+	changed   *sync.Cond // on mu, with each request that passes or asks for a token
 	faults    map[Fault]bool
 	life      time.Duration        // of new tokens; zero is not told
 	good      map[string]time.Time // :: token -> when it expires; zero is never
@@ -235,6 +235,7 @@ func (s *oauth) grant(w http.ResponseWriter, r *http.Request) {
 	f.Set("how", how)
 	s.mu.Lock()
 	s.stats.Asked = append(s.stats.Asked, f)
+	s.changed.Broadcast()
 	origin := s.mcpOrigin
 	s.mu.Unlock()
 	switch {
@@ -321,7 +322,8 @@ func (s *oauth) control(w http.ResponseWriter, r *http.Request) {
 		}
 		s.life = time.Duration(n) * time.Second
 	}
-	for passed := q.Get("await"); passed != "" && !slices.Contains(s.stats.Passed, passed); {
+	asked, _ := strconv.Atoi(q.Get("asked"))
+	for passed := q.Get("await"); passed != "" && !slices.Contains(s.stats.Passed, passed) || len(s.stats.Asked) < asked; {
 		s.changed.Wait() // a test that waits in vain ends the process
 	}
 	s.mcpOrigin = "http://" + r.Host

@@ -36,6 +36,12 @@ func (s *OAuthServer) Await(passed string) {
 	s.control(url.Values{"await": {passed}})
 }
 
+// AwaitAsked waits until so many requests for tokens have come, answered or not.
+func (s *OAuthServer) AwaitAsked(n int) {
+	s.t.Helper()
+	s.control(url.Values{"asked": {strconv.Itoa(n)}})
+}
+
 // SetFaults sets what the server does wrong from now on; no fault is none.
 func (s *OAuthServer) SetFaults(faults ...Fault) {
 	s.t.Helper()

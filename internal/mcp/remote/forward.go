@@ -28,6 +28,9 @@ var notForwarded = []string{
 
 // forward returns what of a caller's headers goes along. What is configured wins.
 func (c *Conn) forward(given http.Header) *forwarded {
+	if len(given) == 0 { // as nearly always
+		return nil
+	}
 	h := http.Header{}
 	for name, values := range given {
 		name = http.CanonicalHeaderKey(name)

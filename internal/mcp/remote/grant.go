@@ -31,7 +31,7 @@ var errGrantWait = errors.New("the time for getting a token was up")
 // obtain implements granter. Its errors are a [*rpc.Failure]: Start when somebody
 // cannot be reached, and Auth for everything that waiting does not mend.
 func (c *Conn) obtain(t *Tokens, d *door, ch *challenge) (*token, *door, error) {
-	ctx, stop := context.WithTimeoutCause(c.ctx, grantWait, errGrantWait)
+	ctx, stop := context.WithTimeoutCause(c.ctx, c.o.grantWait, errGrantWait)
 	defer stop()
 	out, err := c.outside()
 	if err != nil {
@@ -132,7 +132,7 @@ func (e *errand) denied(format string, args ...any) error {
 // unreachable says that no answer came from somebody. The error itself is not kept: it may hold what must not get into a log.
 func (e *errand) unreachable(ctx context.Context, who string, err error) error {
 	if errors.Is(context.Cause(ctx), errGrantWait) {
-		return &rpc.Failure{Reason: rpc.Start, Msg: fmt.Sprintf("no token is to be had, since %s did not answer within %s", who, rpc.Duration(grantWait))}
+		return &rpc.Failure{Reason: rpc.Start, Msg: fmt.Sprintf("no token is to be had, since %s did not answer within %s", who, rpc.Duration(e.c.o.grantWait))}
 	}
 	if u, ok := errors.AsType[*url.Error](err); ok {
 		err = u.Err // the rest of it repeats the URL
@@ -240,7 +240,7 @@ func (c *Conn) authorize(ctx context.Context, q *request) (*token, error) {
 // refusedToken explains why a server takes no token of ours, or not for this.
 func (c *Conn) refusedToken(r *reply, said string) string {
 	ch := challengeOf(r.Response)
-	show := func(s string) string { return clip(c.secrets.Text(s)) }
+	show := func(s string) string { return clip(c.secrets.Text(r.forward.text(s))) }
 	why := colon(cmp.Or(show(ch.description), said))
 	if r.StatusCode == http.StatusForbidden && ch.code == "insufficient_scope" {
 		needs := "a scope that our credentials do not have"

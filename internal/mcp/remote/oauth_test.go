@@ -1,6 +1,7 @@
 package remote
 
 import (
+	"context"
 	"crypto"
 	"crypto/ecdsa"
 	"crypto/ed25519"
@@ -9,11 +10,13 @@ import (
 	"crypto/rsa"
 	"crypto/x509"
 	"encoding/pem"
+	"errors"
 	"net/http"
 	"net/url"
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -314,5 +317,36 @@ func TestInsufficientScope(t *testing.T) {
 	}
 	if got := s.Stats(); got.Granted != 1 {
 		t.Errorf("%d tokens were given; another one would not help", got.Granted)
+	}
+}
+
+// A call whose token was refused has not run: given up while another token is fetched, it
+// is over at once, since the server has nothing to cancel.
+func TestGivenUpAfterRefusal(t *testing.T) {
+	leakFree(t)
+	s := mcptest.StartOAuth(t)
+	o := Options{URL: s.URL, Tokens: tokensOf(t, withSecret()), grantWait: time.Hour}
+	o.CancelGrace = time.Hour
+	c := dial(t, o)
+	s.Await("GET")
+	s.SetFaults(mcptest.Hang)
+	s.Revoke()
+	ctx, cancel := context.WithCancel(t.Context())
+	let := make(chan struct{})
+	r := request1(`{}`)
+	r.LetGo = func() { close(let) }
+	go func() {
+		s.AwaitAsked(2)
+		cancel()
+	}()
+	if _, err := c.Do(ctx, r); !errors.Is(err, context.Canceled) {
+		t.Errorf("err = %v, want the caller's own", err)
+	}
+	<-let
+	if err := c.Close(); err != nil {
+		t.Error(err)
+	}
+	if got := s.Stats(); strings.Contains(strings.Join(got.Passed, " "), "cancelled") || got.Refused != 1 {
+		t.Errorf("%q passed and %d were refused, want no cancellation", got.Passed, got.Refused)
 	}
 }

@@ -69,7 +69,7 @@ type Options struct {
 	Transport http.RoundTripper
 
 	// Zero are the constants of these names; tests shorten them.
-	streamWait, listenFirst time.Duration
+	streamWait, listenFirst, grantWait time.Duration
 }
 
 // A Conn is a connection to one server.
@@ -228,6 +228,7 @@ func newConn(ctx context.Context, o Options) (*Conn, error) {
 	}
 	c.o.CancelGrace = cmp.Or(o.CancelGrace, 5*time.Second)
 	c.o.streamWait = cmp.Or(o.streamWait, streamWait)
+	c.o.grantWait = cmp.Or(o.grantWait, grantWait)
 	c.o.listenFirst = cmp.Or(o.listenFirst, listenFirst)
 	// Servers count our ids apart from the SDK's, which start at 1; all of ours fit in 32 bits for a long time.
 	c.ids.Store(1 << 30)
