@@ -56,6 +56,7 @@ func apiConfig() huma.Config {
 				{Name: "artifacts", Description: "Fetch results again, whole or in parts."},
 				{Name: "documents", Description: "OpenAPI documents of the tools, and pages that show them."},
 				{Name: "operations", Description: "For those who run the bridge."},
+				{Name: "administration", Description: "Change the servers while the bridge runs."},
 			},
 			Components: &huma.Components{Schemas: huma.NewMapRegistry("#/components/schemas/", huma.DefaultSchemaNamer)},
 		},

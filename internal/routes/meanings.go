@@ -11,6 +11,7 @@ const (
 	MethodNotAllowed     bridge.Kind = "method-not-allowed"
 	NotAcceptable        bridge.Kind = "not-acceptable"
 	SchemaChanged        bridge.Kind = "schema-changed"
+	PreconditionFailed   bridge.Kind = "precondition-failed"
 	TooLarge             bridge.Kind = "request-too-large"
 	UnsupportedMediaType bridge.Kind = "unsupported-media-type"
 	RangeNotSatisfiable  bridge.Kind = "range-not-satisfiable"
@@ -62,6 +63,11 @@ var meanings = map[bridge.Kind]meaning{
 		"The tool's schemas are no longer those that If-Match names. The tool was not called.",
 		"Read the tool anew: GET /tools/{handle}/{tool} has its schemas, and schema_sha256 is what to send in If-Match then.",
 	},
+	PreconditionFailed: {
+		412, "Precondition failed",
+		"The entry is of another version than If-Match names, or If-None-Match was to make a new one and it is there. Nothing was changed.",
+		"Read the entry anew: GET has its version in ETag, and this problem has it in version. Then decide whether the change is still right.",
+	},
 	TooLarge: {
 		413, "Request too large",
 		"The body is larger than the bridge takes (limits.requestBytes). The tool was not called.",
@@ -79,8 +85,8 @@ var meanings = map[bridge.Kind]meaning{
 	},
 	bridge.InvalidArguments: {
 		422, "Invalid arguments",
-		"The arguments do not fit the tool's schema. The tool was not called.",
-		"Mend what errors lists; GET /tools/{handle}/{tool} has the schema.",
+		"The arguments do not fit the tool's schema, and the tool was not called; or the entry of a server is not right, and nothing was changed.",
+		"Mend what errors lists; GET /tools/{handle}/{tool} has a tool's schema.",
 	},
 	bridge.ToolError: {
 		422, "The tool reported an error",

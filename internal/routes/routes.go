@@ -49,6 +49,8 @@ type Options struct {
 	Status func() Status
 	// Caller finds out who makes a request, or why it cannot. Nil takes everybody as an anonymous caller with all scopes.
 	Caller func(*http.Request) (bridge.Caller, error)
+	// Admin changes the configuration. Nil is none.
+	Admin Admin
 	// MCPO serves the tools under /mcpo too, in the shapes of the program mcpo.
 	MCPO bool
 	// Artifacts has the results that can be fetched again at /artifacts, so answers refer to that. Nil is none.
@@ -120,6 +122,7 @@ func (s *server) routes() {
 	s.pageRoutes()      // GET /docs …, /
 	s.healthRoutes()    // GET /healthz, /readyz
 	s.statusRoutes()    // GET /status
+	s.adminRoutes()     // GET, PUT, DELETE, POST /admin…
 	s.problemRoutes()   // GET /problems/{slug}
 	s.mcpRoutes()       // /mcp
 }

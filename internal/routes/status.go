@@ -19,6 +19,7 @@ type Status struct {
 	MaxProcesses int              `json:"max_processes"`
 	Endpoints    []EndpointStatus `json:"endpoints" nullable:"false"`
 	Gates        []GateStatus     `json:"gates" nullable:"false"`
+	Config       *ConfigStatus    `json:"config,omitempty" doc:"For callers with the scope admin only."`
 }
 
 // An EndpointStatus is how one endpoint is.
@@ -81,6 +82,7 @@ func (s *server) getStatus(x *exchange, r *http.Request) error {
 
 // visibleIn returns the part of the status that is about the servers of a view.
 func (st Status) visibleIn(view *bridge.Snapshot) Status {
+	st.Config = nil
 	names := map[string]bool{"mcp:stdio": true, "mcp:http": true}
 	st.Endpoints = slices.DeleteFunc(st.Endpoints, func(e EndpointStatus) bool {
 		visible := slices.ContainsFunc(e.Handles, func(h string) bool { return view.Server(h) != nil })
