@@ -69,7 +69,7 @@ func (s *server) adminRoutes() {
 		Summary:     "List the configured servers",
 		Description: "All of them: those of the configuration file, those that were put here, and users' own. How they are is at /tools and /status.",
 		Responses:   s.answers(s.jsonAnswer("The servers.", AdminList{}), Unauthenticated, bridge.Forbidden, bridge.NotFound),
-	}, s.listServers)
+	}, s.showServers)
 	for _, p := range []struct{ path, id, what, doc string }{
 		{"/admin/servers/{handle}", "server", "a server", "A server for everybody."},
 		{"/admin/users/{user}/servers/{handle}", "user-server", "a user's own server", "A server of one user's own, which that user sees in place of everybody's server of the same handle."},
@@ -89,7 +89,7 @@ func (s *server) adminRoutes() {
 		s.register(huma.Operation{
 			Method: http.MethodGet, Path: p.path, OperationID: "get-" + p.id, Tags: tags,
 			Summary: "See how " + p.what + " is configured", Description: p.doc, Parameters: params, Responses: get,
-		}, s.getServer)
+		}, s.showServer)
 
 		put := s.answers(s.jsonAnswer("It is changed, and in use.", AdminServer{}), append(changes, TooLarge, UnsupportedMediaType, bridge.InvalidArguments)...)
 		put["200"].Headers = get["200"].Headers
@@ -139,7 +139,7 @@ func (x *exchange) admin(r *http.Request) (bridge.Caller, Admin, error) {
 	return c, x.s.Admin, err
 }
 
-func (s *server) listServers(x *exchange, r *http.Request) error {
+func (s *server) showServers(x *exchange, r *http.Request) error {
 	_, a, err := x.admin(r)
 	if err != nil {
 		return err
@@ -152,7 +152,7 @@ func (s *server) listServers(x *exchange, r *http.Request) error {
 	return nil
 }
 
-func (s *server) getServer(x *exchange, r *http.Request) error {
+func (s *server) showServer(x *exchange, r *http.Request) error {
 	_, a, err := x.admin(r)
 	if err != nil {
 		return err
