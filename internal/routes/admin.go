@@ -65,17 +65,17 @@ type AdminList struct {
 func (s *server) adminRoutes() {
 	tags := []string{"administration"}
 	s.register(huma.Operation{
-		Method: http.MethodGet, Path: "/admin/servers", OperationID: "list-servers", Tags: tags,
+		Method: http.MethodGet, Path: "/admin/servers", OperationID: "list-configured-servers", Tags: tags,
 		Summary:     "List the configured servers",
 		Description: "All of them: those of the configuration file, those that were put here, and users' own. How they are is at /tools and /status.",
 		Responses:   s.answers(s.jsonAnswer("The servers.", AdminList{}), Unauthenticated, bridge.Forbidden, bridge.NotFound),
 	}, s.showServers)
 	for _, p := range []struct{ path, id, what, doc string }{
-		{"/admin/servers/{handle}", "server", "a server", "A server for everybody."},
-		{"/admin/users/{user}/servers/{handle}", "user-server", "a user's own server", "A server of one user's own, which that user sees in place of everybody's server of the same handle."},
+		{"/admin/servers/{handle}", "configured-server", "a server", "A server for everybody."},
+		{"/admin/users/{user}/servers/{handle}", "configured-user-server", "a user's own server", "A server of one user's own, which that user sees in place of everybody's server of the same handle."},
 	} {
 		params := []*huma.Param{handleParam}
-		if p.id == "user-server" {
+		if p.id == "configured-user-server" {
 			params = []*huma.Param{
 				param("path", "user", "The user, percent-encoded."), handleParam,
 				param("query", "tenant", "The user's tenant; without it, a user who has none."),
