@@ -81,7 +81,9 @@ type Target struct {
 	Timeout    time.Duration // time without progress after which a call is given up
 	MaxTimeout time.Duration // the most a call may take in all
 	ParseText  bool          // a lone text block of JSON is the result's data
+	Asks       bool          // the server may ask the caller something before it answers
 	Strict     bool          // a result that breaks its output schema is an error
+	Forward    []string      // canonical names of the caller's headers that go along with each call
 	Transient  bool          // results are not kept as artifacts, since they are parts of some
 }
 

@@ -34,7 +34,7 @@ func (c *Client) Connected() bool {
 func (c *Client) Call(ctx context.Context, r bridge.Request, letGo func()) (*bridge.Result, error) {
 	b, err := c.conn.Do(ctx, &rpc.Request{
 		Method: "tools/call", Params: r.Tool.Params, Args: r.Args,
-		Name: r.Tool.Name, Input: r.Tool.Input,
+		Name: r.Tool.Name, Input: r.Tool.Input, Header: forwarded(r.Tool.Target, r.Caller),
 		Idle: r.Idle, Total: r.Total, Progress: r.Progress, LetGo: letGo,
 	})
 	if err != nil {
@@ -48,6 +48,20 @@ func (c *Client) Call(ctx context.Context, r bridge.Request, letGo func()) (*bri
 		}
 	}
 	return res, nil
+}
+
+// forwarded returns those of the caller's headers that go along with each call of the target, or nil.
+func forwarded(t *bridge.Target, c bridge.Caller) map[string][]string {
+	var h map[string][]string
+	for _, name := range t.Forward {
+		if values := c.Headers[name]; len(values) > 0 {
+			if h == nil {
+				h = make(map[string][]string, len(t.Forward))
+			}
+			h[name] = values
+		}
+	}
+	return h
 }
 
 // upstreamChars of a server's error message are shown to callers.

@@ -1,6 +1,7 @@
 package mcp
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -23,8 +24,7 @@ func (p *Pool) attemptLocked(s *slot) *attempt {
 
 // connect makes the attempt a on the slot s.
 func (p *Pool) connect(s *slot, a *attempt) {
-	id := p.canonical(s.endpoint.ID())
-	name := nameOf(id)
+	id, name := s.id, nameOf(s.id)
 	start := time.Now()
 	conn, err := p.dial(s)
 	var client *Client
@@ -32,7 +32,7 @@ func (p *Pool) connect(s *slot, a *attempt) {
 	case err == nil:
 		client = &Client{conn: conn, name: name, id: p.ids.Add(1), gone: make(chan struct{})}
 		p.opts.Circuit.Connected(id)
-		p.opts.Log.LogAttrs(p.ctx, slog.LevelInfo, "connected", slog.String("server", name), slog.String("endpoint", s.endpoint.String()),
+		p.opts.Log.LogAttrs(p.ctx, slog.LevelInfo, "connected", slog.String("server", name), slog.String("endpoint", s.printed),
 			slog.String("peer", conn.Peer().Name), slog.String("protocol", conn.Peer().Protocol), slog.Duration("took", time.Since(start)))
 	case p.ctx.Err() != nil:
 		a.err = &bridge.Error{Kind: bridge.Unavailable, Op: "mcp.Client", Msg: "The bridge is stopping.", Err: err}
@@ -44,7 +44,7 @@ func (p *Pool) connect(s *slot, a *attempt) {
 				e.RetryAfter = open.RetryAfter
 			}
 		}
-		p.opts.Log.LogAttrs(p.ctx, slog.LevelWarn, "cannot connect", slog.String("server", name), slog.String("endpoint", s.endpoint.String()),
+		p.opts.Log.LogAttrs(p.ctx, slog.LevelWarn, "cannot connect", slog.String("server", name), slog.String("endpoint", s.printed),
 			slog.Any("err", err), slog.Duration("took", time.Since(start)))
 	}
 	p.mu.Lock()
@@ -66,10 +66,12 @@ func (p *Pool) connect(s *slot, a *attempt) {
 // closeIfDetached closes a client that was made for an endpoint which went away meanwhile.
 func (p *Pool) closeIfDetached(s *slot) {
 	p.mu.Lock()
-	attached := p.slots[p.canonicalLocked(s.endpoint.ID())] == s
+	attached := p.slots[s.id] == s
 	p.mu.Unlock()
 	if !attached {
-		_ = p.drain(s) // what closing has to say is in the log
+		ctx, cancel := context.WithTimeout(context.Background(), p.opts.Drain)
+		defer cancel()
+		_ = p.drain(ctx, s) // what closing has to say is in the log
 	}
 }
 
@@ -84,13 +86,16 @@ func (p *Pool) dial(s *slot) (rpc.Conn, error) {
 	giveBack := sync.OnceFunc(func() { <-p.turns })
 	defer giveBack()
 	defer time.AfterFunc(connectSilence, giveBack).Stop()
-	if !s.endpoint.Process() {
-		return s.endpoint.Connect(p.ctx, s.options)
+	p.mu.Lock()
+	endpoint, options := s.endpoint, s.options
+	p.mu.Unlock()
+	if !s.process {
+		return endpoint.Connect(p.ctx, options)
 	}
 	if err := p.reserveProcess(); err != nil {
 		return nil, err
 	}
-	conn, err := s.endpoint.Connect(p.ctx, s.options)
+	conn, err := endpoint.Connect(p.ctx, options)
 	if err != nil {
 		p.freeProcess()
 	}
@@ -129,7 +134,7 @@ func (p *Pool) freeProcess() {
 func (p *Pool) evictLocked() *Client {
 	var longest *slot
 	for _, s := range p.slots {
-		if s.client != nil && s.users == 0 && s.endpoint.Process() && (longest == nil || s.used.Before(longest.used)) {
+		if s.client != nil && s.users == 0 && s.process && (longest == nil || s.used.Before(longest.used)) {
 			longest = s
 		}
 	}
@@ -149,7 +154,7 @@ func (p *Pool) watch(s *slot, c *Client) {
 	if s.client == c {
 		s.client = nil
 	}
-	if s.endpoint.Process() {
+	if s.process {
 		p.processes--
 	}
 	p.mu.Unlock()
@@ -188,6 +193,6 @@ func (p *Pool) reap(s *slot) {
 	}
 	s.client = nil
 	p.mu.Unlock()
-	p.opts.Log.LogAttrs(p.ctx, slog.LevelInfo, "closed an idle client", slog.String("endpoint", s.endpoint.String()))
+	p.opts.Log.LogAttrs(p.ctx, slog.LevelInfo, "closed an idle client", slog.String("endpoint", s.printed))
 	_ = c.conn.Close() // what closing has to say is in the log
 }

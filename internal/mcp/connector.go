@@ -27,12 +27,14 @@ const (
 type Connector struct {
 	registry *Registry
 	config   ServerConfig
+	key      connectorKey
 	target   *bridge.Target
 	keep     func(tool string) bool
 
 	entry   atomic.Pointer[bridge.Server]
 	settled chan struct{} // closed when the first attempt has ended
 	wake    chan struct{} // a list has changed, or there is a new client
+	retry   chan struct{} // somebody would call the server if it could be connected
 	changed atomic.Bool   // a list has changed since it was last read
 
 	refs   int // guarded by the registry's mu
@@ -48,10 +50,10 @@ type Connector struct {
 
 var _ listener = (*Connector)(nil)
 
-func newConnector(r *Registry, s ServerConfig) *Connector {
+func newConnector(r *Registry, s ServerConfig, key connectorKey) *Connector {
 	k := &Connector{
-		registry: r, config: s, keep: s.keeps(),
-		settled: make(chan struct{}), wake: make(chan struct{}, 1),
+		registry: r, config: s, key: key, keep: s.keeps(),
+		settled: make(chan struct{}), wake: make(chan struct{}, 1), retry: make(chan struct{}, 1),
 		observers: make(map[*Attachment]func()),
 	}
 	k.entry.Store(s.entry(bridge.Connecting))
@@ -70,7 +72,7 @@ func (k *Connector) setTarget(id bridge.EndpointID) {
 	k.target = &bridge.Target{
 		Handle: s.Handle, Endpoint: id, Demand: demand,
 		Timeout: cmp.Or(s.Timeout, 20*time.Second), MaxTimeout: cmp.Or(s.MaxTimeout, 10*time.Minute),
-		ParseText: s.ParseText, Strict: s.Strict,
+		ParseText: s.ParseText, Strict: s.Strict, Forward: s.Forward,
 	}
 	k.entry.Load().Endpoint = id // nobody else has it yet
 }
@@ -85,6 +87,31 @@ func (k *Connector) Server() *bridge.Server { return k.entry.Load() }
 
 // Settled is closed when the server has answered or failed its first attempt.
 func (k *Connector) Settled() <-chan struct{} { return k.settled }
+
+// unsettled returns Settled while the first attempt is under way, and nil afterwards.
+func (k *Connector) unsettled() <-chan struct{} {
+	select {
+	case <-k.settled:
+		return nil
+	default:
+		return k.settled
+	}
+}
+
+// nudge makes a server that could not be connected be tried again now and not at the end
+// of its back-off, unless its circuit is open. It does not wait for that.
+func (k *Connector) nudge() {
+	if s := k.entry.Load().State; s != bridge.Failed && s != bridge.NeedsAuth {
+		return
+	}
+	if k.registry.opts.Pool.opts.Circuit.Open(k.target.Endpoint) != nil {
+		return
+	}
+	select {
+	case k.retry <- struct{}{}:
+	default: // it will be tried anyway
+	}
+}
 
 // observe sets, or with nil takes away, what is called after each change for one reference.
 func (k *Connector) observe(a *Attachment, changed func()) {
@@ -165,6 +192,8 @@ func (k *Connector) wait(ctx context.Context, err error) error {
 	case <-ctx.Done():
 		return nil
 	case <-retry:
+		return k.refresh(ctx)
+	case <-k.retry:
 		return k.refresh(ctx)
 	case <-died:
 		return k.lost()

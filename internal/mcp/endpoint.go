@@ -5,7 +5,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
-	"encoding/json"
+	"fmt"
 	"maps"
 	"net/url"
 	"slices"
@@ -65,24 +65,20 @@ type identity struct {
 	Protocol  string
 	TLS       string
 	Proxy     string
-	Owner     string // of an endpoint that is not shared
 }
 
 func (i identity) id(name string) bridge.EndpointID {
-	b, err := json.Marshal(i)
-	if err != nil {
-		panic(err) // strings only: it cannot fail
-	}
-	return bridge.EndpointID{Sum: sha256.Sum256(b), Label: "mcp:" + name}
+	return bridge.EndpointID{Sum: exactly(i), Label: "mcp:" + name}
 }
+
+// exactly returns a digest of v, which holds texts, and lists, maps and structs of them, to the
+// last byte. JSON would not do: it takes all bytes that are no UTF-8 for the same,
+// and a caller's header may have any.
+func exactly(v any) [32]byte { return sha256.Sum256(fmt.Appendf(nil, "%q", v)) }
 
 // digest returns the first n hex digits of the hash of v.
 func digest(n int, v any) string {
-	b, err := json.Marshal(v)
-	if err != nil {
-		panic(err) // strings only: it cannot fail
-	}
-	sum := sha256.Sum256(b)
+	sum := exactly(v)
 	return hex.EncodeToString(sum[:])[:n]
 }
 

@@ -165,7 +165,7 @@ func TestCallExplains(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			s := &fakeServer{do: func(context.Context, *rpc.Request) (string, error) { return "", tt.err }}
 			c := &Client{conn: &fakeConn{server: s}, name: "s"}
-			_, err := c.Call(t.Context(), bridge.Request{Tool: &bridge.Tool{Annotations: tt.hints}}, func() {})
+			_, err := c.Call(t.Context(), bridge.Request{Tool: &bridge.Tool{Annotations: tt.hints, Target: &bridge.Target{}}}, func() {})
 			e, ok := errors.AsType[*bridge.Error](err)
 			if !ok {
 				t.Fatalf("err = %v, want a bridge.Error", err)
@@ -177,11 +177,11 @@ func TestCallExplains(t *testing.T) {
 	}
 	s := &fakeServer{do: func(context.Context, *rpc.Request) (string, error) { return `[]`, nil }}
 	c := &Client{conn: &fakeConn{server: s}}
-	if _, err := c.Call(t.Context(), bridge.Request{Tool: &bridge.Tool{}}, func() {}); bridge.KindOf(err) != bridge.UpstreamError {
+	if _, err := c.Call(t.Context(), bridge.Request{Tool: &bridge.Tool{Target: &bridge.Target{}}}, func() {}); bridge.KindOf(err) != bridge.UpstreamError {
 		t.Errorf("a result that is an array: err = %v, want upstream-error", err)
 	}
 	s.do = func(context.Context, *rpc.Request) (string, error) { return "", context.Canceled }
-	if _, err := c.Call(t.Context(), bridge.Request{Tool: &bridge.Tool{}}, func() {}); !errors.Is(err, context.Canceled) {
+	if _, err := c.Call(t.Context(), bridge.Request{Tool: &bridge.Tool{Target: &bridge.Target{}}}, func() {}); !errors.Is(err, context.Canceled) {
 		t.Errorf("err = %v, want the context's own", err)
 	}
 }

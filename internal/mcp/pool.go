@@ -49,8 +49,12 @@ type Pool struct {
 
 // A slot is the place of one endpoint's client. All but the first fields are guarded by the pool's mu.
 type slot struct {
-	endpoint Endpoint
-	options  rpc.Options
+	id      bridge.EndpointID
+	printed string // the endpoint for people
+	process bool
+
+	endpoint Endpoint      // as it was attached last, as are options and idle
+	options  rpc.Options   // of the next connection
 	idle     time.Duration // without a call after which the client is closed; zero is never
 
 	listeners map[listener]int // :: connector -> how often it is attached
@@ -93,18 +97,22 @@ func NewPool(o PoolOptions) *Pool {
 	}
 }
 
-// attach makes an endpoint known, or one more user of it; what the first one
-// said of options and idleness counts for all. It returns the id of the endpoint, whose
-// label is the first one's too.
+// attach makes an endpoint known, or one more user of it; what the last one says of how
+// to connect and of idleness counts for all. It returns the id of the endpoint, whose
+// label is the first one's.
 func (p *Pool) attach(e Endpoint, o rpc.Options, idle time.Duration, l listener) bridge.EndpointID {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	id := p.canonicalLocked(e.ID())
 	s := p.slots[id]
 	if s == nil {
-		s = &slot{endpoint: e, options: o, idle: idle, listeners: make(map[listener]int)}
-		s.options.ListChanged = func(string) { p.tell(s, listener.listChanged) }
+		s = &slot{id: id, printed: e.String(), process: e.Process(), listeners: make(map[listener]int)}
 		p.slots[id] = s
+	}
+	o.ListChanged = func(string) { p.tell(s, listener.listChanged) }
+	s.endpoint, s.options, s.idle = e, o, idle
+	if s.client != nil {
+		p.reapLaterLocked(s)
 	}
 	s.listeners[l]++
 	return id
@@ -121,15 +129,9 @@ func (p *Pool) canonicalLocked(id bridge.EndpointID) bridge.EndpointID {
 	return id
 }
 
-func (p *Pool) canonical(id bridge.EndpointID) bridge.EndpointID {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.canonicalLocked(id)
-}
-
-// detach takes back one attach. When it was the last one, the endpoint is
-// forgotten and its client closed, after the calls under way; detach reports that.
-func (p *Pool) detach(id bridge.EndpointID, l listener) (last bool) {
+// detach takes back one attach. When it was the last one, the endpoint is forgotten and
+// its client closed, after the calls under way or when ctx ends; detach reports that.
+func (p *Pool) detach(ctx context.Context, id bridge.EndpointID, l listener) (last bool) {
 	p.mu.Lock()
 	s := p.slots[id]
 	if s == nil || s.listeners[l] == 0 {
@@ -145,7 +147,7 @@ func (p *Pool) detach(id bridge.EndpointID, l listener) (last bool) {
 	}
 	p.mu.Unlock()
 	if last {
-		_ = p.drain(s) // what closing has to say is in the log
+		_ = p.drain(ctx, s) // what closing has to say is in the log
 	}
 	return last
 }
@@ -178,8 +180,8 @@ func (p *Pool) take(ctx context.Context, id bridge.EndpointID) (*Client, *slot, 
 	p.mu.Lock()
 	s := p.slots[id]
 	if s == nil {
-		p.mu.Unlock()
-		return nil, nil, p.goneError(id)
+		defer p.mu.Unlock()
+		return nil, nil, p.goneErrorLocked(id)
 	}
 	s.users++ // whoever waits for a client holds it from its first moment on
 	p.mu.Unlock()
@@ -197,8 +199,8 @@ func (p *Pool) live(ctx context.Context, id bridge.EndpointID, s *slot) (*Client
 		p.mu.Lock()
 		switch {
 		case p.closed || p.slots[id] != s:
-			p.mu.Unlock()
-			return nil, p.goneError(id)
+			defer p.mu.Unlock()
+			return nil, p.goneErrorLocked(id)
 		case s.client != nil && s.client.Connected():
 			c := s.client
 			p.mu.Unlock()
@@ -226,8 +228,16 @@ func (p *Pool) live(ctx context.Context, id bridge.EndpointID, s *slot) (*Client
 	}
 }
 
-func (p *Pool) goneError(id bridge.EndpointID) error {
-	return &bridge.Error{Kind: bridge.Unavailable, Op: "mcp.Client", Msg: fmt.Sprintf("The server %q is no longer served here.", nameOf(id))}
+// goneErrorLocked is for calls that found their tool just before its server was replaced.
+func (p *Pool) goneErrorLocked(id bridge.EndpointID) error {
+	return &bridge.Error{Kind: bridge.Unavailable, Op: "mcp.Client", Gone: !p.closed, Msg: fmt.Sprintf("The server %q is no longer served here.", nameOf(id))}
+}
+
+// has reports whether the endpoint is attached.
+func (p *Pool) has(id bridge.EndpointID) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.slots[p.canonicalLocked(id)] != nil
 }
 
 // nameOf is an endpoint's name for people.
@@ -264,12 +274,14 @@ func (p *Pool) Close() error {
 	p.slots = map[bridge.EndpointID]*slot{}
 	p.mu.Unlock()
 	p.stop()
+	ctx, cancel := context.WithTimeout(context.Background(), p.opts.Drain)
+	defer cancel()
 	var mu sync.Mutex
 	var errs []error
 	var closing sync.WaitGroup
 	for _, s := range slots {
 		closing.Go(func() {
-			if err := p.drain(s); err != nil {
+			if err := p.drain(ctx, s); err != nil {
 				mu.Lock()
 				defer mu.Unlock()
 				errs = append(errs, err)
@@ -282,8 +294,8 @@ func (p *Pool) Close() error {
 }
 
 // drain waits until nobody uses the client of a slot that is no longer in the
-// pool, but not for long, and closes it.
-func (p *Pool) drain(s *slot) error {
+// pool, or until ctx ends, and closes it.
+func (p *Pool) drain(ctx context.Context, s *slot) error {
 	p.mu.Lock()
 	if s.reaper != nil {
 		s.reaper.Stop()
@@ -297,7 +309,7 @@ func (p *Pool) drain(s *slot) error {
 	if wait != nil {
 		select {
 		case <-wait:
-		case <-time.After(p.opts.Drain):
+		case <-ctx.Done():
 		}
 	}
 	p.mu.Lock()
@@ -308,7 +320,7 @@ func (p *Pool) drain(s *slot) error {
 		return nil
 	}
 	if err := c.conn.Close(); err != nil {
-		return fmt.Errorf("close %s: %w", s.endpoint, err)
+		return fmt.Errorf("close %s: %w", s.printed, err)
 	}
 	return nil
 }

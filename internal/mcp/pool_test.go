@@ -288,22 +288,25 @@ func TestMaxProcesses(t *testing.T) {
 func TestDetachDrains(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &fakeServer{name: "s"}
-		p := newTestPool(t, PoolOptions{Drain: 10 * time.Second}, s)
+		p := newTestPool(t, PoolOptions{}, s)
 		c, slot, err := p.take(t.Context(), s.ID())
 		if err != nil {
 			t.Fatal(err)
 		}
 		gone := make(chan struct{})
 		go func() {
-			p.detach(s.ID(), deaf{})
+			ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+			defer cancel()
+			p.detach(ctx, s.ID(), deaf{})
 			close(gone)
 		}()
 		time.Sleep(5 * time.Second)
 		if !c.Connected() {
 			t.Error("closed under a call")
 		}
-		if _, err := p.client(t.Context(), s.ID()); bridge.KindOf(err) != bridge.Unavailable {
-			t.Errorf("a new call of an endpoint that is going: err = %v", err)
+		_, err = p.client(t.Context(), s.ID())
+		if e, ok := errors.AsType[*bridge.Error](err); !ok || e.Kind != bridge.Unavailable || !e.Gone {
+			t.Errorf("a new call of an endpoint that is going: err = %v, want one that has it found again", err)
 		}
 		p.put(slot, true)
 		<-gone
@@ -315,7 +318,9 @@ func TestDetachDrains(t *testing.T) {
 			t.Fatal(err)
 		}
 		start := time.Now()
-		p.detach(hung.ID(), deaf{})
+		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+		defer cancel()
+		p.detach(ctx, hung.ID(), deaf{})
 		if got := time.Since(start); got != 10*time.Second {
 			t.Errorf("waited %v for a call that does not end, want exactly 10s", got)
 		}
@@ -333,7 +338,7 @@ func TestDetachWhileConnecting(t *testing.T) {
 		synctest.Wait()
 		cancel()
 		synctest.Wait()
-		p.detach(s.ID(), deaf{})
+		p.detach(t.Context(), s.ID(), deaf{})
 		time.Sleep(time.Minute)
 		s.wantClosed(t)
 	})

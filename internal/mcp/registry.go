@@ -17,7 +17,8 @@ type ServerConfig struct {
 	Title, Description string // empty: the handle, and none
 	Disabled           bool
 
-	Endpoint Endpoint    // nil only if Disabled
+	Endpoint Endpoint    // nil if Disabled, or if Own is set
+	Own      *Own        // of a server that callers do not share; nil otherwise
 	RPC      rpc.Options // the handshake's and answers' bounds, and what we call ourselves
 
 	Allow, Deny []string // globs on tool names; a nil Allow allows all
@@ -25,6 +26,7 @@ type ServerConfig struct {
 
 	Timeout, MaxTimeout time.Duration // see [bridge.Target]
 	ParseText, Strict   bool
+	Forward             []string // see [bridge.Target]
 
 	Idle           time.Duration // without a call after which its client is closed; zero is never
 	NoReconnect    bool          // do not come back in the background
@@ -41,9 +43,9 @@ type RegistryOptions struct {
 	Log      *slog.Logger            // nil discards
 }
 
-// A Registry keeps the connectors: one for each handle and endpoint, so that one
-// handle can be attached to several endpoints at once, one for each tenant, say.
-// Attach and Detach count references, per connector here and per endpoint in the pool.
+// A Registry keeps the connectors: one for each handle, endpoint and settings, so that
+// one handle can be attached to several endpoints at once, one for each tenant, say,
+// or to what a changed configuration makes of one. Attach and Detach count references, per connector here and per endpoint in the pool.
 type Registry struct {
 	opts RegistryOptions
 
@@ -54,7 +56,13 @@ type Registry struct {
 // A connectorKey is a struct, so that no handle can be mistaken for part of an endpoint.
 type connectorKey struct {
 	handle   string
-	endpoint bridge.EndpointID
+	endpoint [32]byte // of its id; the label is no part of its identity
+	settings [32]byte
+}
+
+// key tells the connectors of configured servers apart. The server has an endpoint.
+func (s *ServerConfig) key() connectorKey {
+	return connectorKey{s.Handle, s.Endpoint.ID().Sum, s.settings()}
 }
 
 // NewRegistry returns an empty registry.
@@ -73,15 +81,14 @@ type Attachment struct {
 	once     sync.Once
 }
 
-// Attach returns a reference to the connector of a handle and an endpoint, which
-// is started if there was none; changed is called after each change of its entry and must not block.
+// Attach returns a reference to the connector of a server, which is started if there was none; changed is called after each change of its entry and must not block.
 func (r *Registry) Attach(c ServerConfig, changed func()) *Attachment {
-	key := connectorKey{c.Handle, r.opts.Pool.canonical(c.Endpoint.ID())}
+	key := c.key()
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	k := r.connectors[key]
 	if k == nil {
-		k = newConnector(r, c)
+		k = newConnector(r, c, key)
 		r.connectors[key] = k
 		k.setTarget(r.opts.Pool.attach(c.Endpoint, c.RPC, c.Idle, k))
 		k.start()
@@ -93,8 +100,16 @@ func (r *Registry) Attach(c ServerConfig, changed func()) *Attachment {
 }
 
 // Detach gives back what Attach returned; a second time it does nothing. The last
-// reference ends the connector, and the last connector of an endpoint closes its client.
+// reference ends the connector, and the last connector of an endpoint closes its
+// client, after the calls under way, which get as long as the pool's Drain.
 func (a *Attachment) Detach() {
+	ctx, cancel := context.WithTimeout(context.Background(), a.registry.opts.Pool.opts.Drain)
+	defer cancel()
+	a.retire(ctx)
+}
+
+// retire is Detach, with the calls under way waited for until ctx ends.
+func (a *Attachment) retire(ctx context.Context) {
 	a.once.Do(func() {
 		r, k := a.registry, a.Connector
 		k.observe(a, nil)
@@ -102,15 +117,16 @@ func (a *Attachment) Detach() {
 		k.refs--
 		last := k.refs == 0
 		if last {
-			delete(r.connectors, connectorKey{k.config.Handle, k.target.Endpoint})
+			delete(r.connectors, k.key)
 		}
 		r.mu.Unlock()
 		if !last {
 			return
 		}
 		k.stop() // no lock is held: this waits for what is under way
-		if r.opts.Pool.detach(k.target.Endpoint, k) && r.opts.Forget != nil {
-			r.opts.Forget(k.target.Endpoint)
+		id := k.target.Endpoint
+		if r.opts.Pool.detach(ctx, id, k) && r.opts.Forget != nil && !r.opts.Pool.has(id) {
+			r.opts.Forget(id)
 		}
 	})
 }

@@ -38,8 +38,9 @@ func (p *Pool) Stats() PoolStats {
 			handles = append(handles, l.handle())
 		}
 		slices.Sort(handles)
+		handles = slices.Compact(handles) // a server that is being replaced has two connectors
 		s.Endpoints = append(s.Endpoints, EndpointStats{
-			ID: id, Handles: handles, Printed: slot.endpoint.String(), Process: slot.endpoint.Process(),
+			ID: id, Handles: handles, Printed: slot.printed, Process: slot.process,
 			Connected: slot.client != nil && slot.client.Connected(), Connecting: slot.attempt != nil,
 			Users: slot.users, Used: slot.used,
 		})

@@ -55,6 +55,7 @@ func (e *stdioEndpoint) ID() bridge.EndpointID { return e.id }
 func (e *stdioEndpoint) String() string        { return e.printed }
 func (e *stdioEndpoint) Demand() bridge.Demand { return e.demand }
 func (e *stdioEndpoint) Process() bool         { return true }
+func (e *stdioEndpoint) start() time.Duration  { return e.options.Start }
 
 func (e *stdioEndpoint) Connect(ctx context.Context, o rpc.Options) (rpc.Conn, error) {
 	opts := e.options
