@@ -17,6 +17,9 @@ import (
 func (p *peer) call(ctx context.Context, req *mcp.CallToolRequest) (mcp.Result, error) {
 	rq := p.request(req)
 	c := &bridge.Call{Args: req.Params.Arguments, Caller: rq.caller}
+	if rq.args != nil {
+		c.Args = rq.args
+	}
 	if raw.IsNull(c.Args) {
 		c.Args = nil // as if there were none
 	}

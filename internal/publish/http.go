@@ -124,8 +124,8 @@ func (s *Server) once(w *liveWriter, r *http.Request, rq request, in *incoming) 
 		defer cancel()
 		r = r.WithContext(ctx)
 	}
-	if in.method == "tools/call" {
-		s.checkParams(p, rq, in.name)
+	if in.method != "tools/call" || !s.checkParams(p, rq, in.name) {
+		rq.args = in.takeArgs()
 	}
 	s.pass(s.stateless, w, r, rq, p, in)
 }

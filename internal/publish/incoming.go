@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"slices"
 	"strconv"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
@@ -32,8 +33,10 @@ type incoming struct {
 	initialize bool   // it opens a session
 	method     string // of its only message; "" for a response or a batch
 	name       string // of the tool that is called
+	args       []byte // of the call, nil if there are none
 	version    string // of the protocol, as the message says it
 	rawID      []byte // of its only message; nil for a notification
+	params     []byte // of its only message, a part of body
 }
 
 // parseIncoming looks at a body. The error says what is wrong with it, under the code.
@@ -50,6 +53,8 @@ func parseIncoming(body []byte) (*incoming, int64, error) {
 		in.method = raw.Unquote(f.Method)
 		in.initialize = in.method == "initialize"
 		in.name = raw.GetString(f.Params, "name")
+		in.args = raw.Get(f.Params, "arguments")
+		in.params = f.Params
 		in.version = raw.GetString(raw.Get(f.Params, "_meta"), "io.modelcontextprotocol/protocolVersion")
 		if !raw.IsNull(f.ID) && f.Method != nil {
 			in.rawID = f.ID
@@ -115,6 +120,18 @@ var known = map[string]bool{
 
 // unknown reports whether the body is one message of a method that does not exist.
 func (in *incoming) unknown() bool { return in != nil && !in.batch && !known[in.method] }
+
+// takeArgs takes the arguments of a call out of the body: the SDK decodes them to
+// compare headers, which fails for numbers that no float holds.
+func (in *incoming) takeArgs() (args []byte) {
+	if in.method != "tools/call" || in.args == nil {
+		return nil
+	}
+	rest := raw.Cut(in.params, func(m raw.Member) bool { return m.Is("arguments") })
+	at := cap(in.body) - cap(in.params)
+	in.body = slices.Concat(in.body[:at], rest, in.body[at+len(in.params):])
+	return in.args
+}
 
 func (in *incoming) reader() io.ReadCloser { return io.NopCloser(bytes.NewReader(in.body)) }
 

@@ -25,6 +25,7 @@ type request struct {
 	caller  bridge.Caller
 	handles handles
 	out     *splices // of whatever carries the answer
+	args    []byte   // of the call, where the message has them no longer
 }
 
 // handles narrow what is published to some servers; nil does not.

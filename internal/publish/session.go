@@ -136,11 +136,12 @@ func (s *Server) reap(now time.Time) {
 }
 
 // checkParams makes the SDK compare the headers Mcp-Param-… of a call with its
-// arguments, where the tool's schema asks clients to send such.
-func (s *Server) checkParams(p *peer, rq request, name string) {
+// arguments, where the tool's schema asks clients to send such, and reports whether it does.
+func (s *Server) checkParams(p *peer, rq request, name string) bool {
 	t := s.names.find(s.opts.Bridge.Catalogue.Snapshot(rq.caller), name)
 	if t == nil || !strings.Contains(string(t.Input), "x-mcp-header") || raw.KindOf(t.Input) != raw.Object {
-		return
+		return false
 	}
 	p.srv.AddTool(&mcp.Tool{Name: name, InputSchema: json.RawMessage(asObject(t.Input))}, nil)
+	return true
 }
