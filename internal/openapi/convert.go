@@ -41,16 +41,20 @@ func (e *embedder) keyword(out []member, n *node, m member, s shape, strict bool
 	case "items":
 		switch {
 		case !m.val.is(raw.Array):
-			out = append(out, member{"items", e.schema(m.val, strict)})
+			out = e.shaped(out, m, oneSchema, strict)
 		case len(m.val.elems) > 0:
-			out = append(out, member{"prefixItems", e.list(m.val, strict)})
+			out = e.shaped(out, member{"prefixItems", m.val}, schemaList, strict)
 		}
 	case "additionalItems":
 		if n.get("items").is(raw.Array) {
-			out = append(out, member{"items", e.schema(m.val, strict)})
+			out = e.shaped(out, member{"items", m.val}, oneSchema, strict)
 		}
 	case "dependencies":
-		out = e.dependencies(out, n, m.val, strict)
+		out = e.dependencies(out, m.val, strict)
+	case "dependentRequired", "dependentSchemas":
+		for _, m := range e.shaped(nil, m, s, strict) {
+			out = joined(out, m)
+		}
 	case "minimum", "maximum":
 		if !n.get(exclusive(m.key)).isTrue() && portable(m.val) {
 			out = append(out, m)
@@ -79,9 +83,16 @@ func (e *embedder) keyword(out []member, n *node, m member, s shape, strict bool
 func (e *embedder) shaped(out []member, m member, s shape, strict bool) []member {
 	switch s {
 	case oneSchema:
-		m.val = e.schema(m.val, strict)
+		if !m.val.is(raw.Bool) || !leftover(m.key) {
+			m.val = constNull(e.schema(m.val, strict))
+		}
 	case schemaList:
 		m.val = e.list(m.val, strict)
+		if m.key == "prefixItems" {
+			for i, el := range m.val.elems {
+				m.val.elems[i] = constNull(el)
+			}
+		}
 	case schemaMap:
 		m.val = e.named(m.val, strict)
 	case namesShape:
@@ -107,13 +118,19 @@ func (e *embedder) list(n *node, strict bool) *node {
 func (e *embedder) named(n *node, strict bool) *node {
 	ms := make([]member, len(n.members))
 	for i, m := range n.members {
-		ms[i] = member{m.key, e.schema(m.val, strict)}
+		ms[i] = member{m.key, constNull(e.schema(m.val, strict))}
 	}
 	return object(ms...)
 }
 
+// leftover reports whether a keyword is about what others leave over. There every
+// reader knows true and false.
+func leftover(key string) bool {
+	return key == "additionalProperties" || key == "unevaluatedProperties" || key == "unevaluatedItems"
+}
+
 // dependencies become dependentSchemas and dependentRequired.
-func (e *embedder) dependencies(out []member, n, deps *node, strict bool) []member {
+func (e *embedder) dependencies(out []member, deps *node, strict bool) []member {
 	var subs, lists []member
 	for _, m := range deps.members {
 		if m.val.is(raw.Array) {
@@ -122,12 +139,34 @@ func (e *embedder) dependencies(out []member, n, deps *node, strict bool) []memb
 			subs = append(subs, m)
 		}
 	}
-	if len(subs) > 0 && n.get("dependentSchemas") == nil {
-		out = append(out, member{"dependentSchemas", e.named(object(subs...), strict)})
+	if len(subs) > 0 {
+		out = joined(out, member{"dependentSchemas", e.named(object(subs...), strict)})
 	}
-	if len(lists) > 0 && n.get("dependentRequired") == nil {
-		out = append(out, member{"dependentRequired", stringLists(object(lists...))})
+	if len(lists) > 0 {
+		out = joined(out, member{"dependentRequired", stringLists(object(lists...))})
 	}
+	return out
+}
+
+// joined appends dependencies, to those of their kind if there are some.
+func joined(out []member, m member) []member {
+	i := slices.IndexFunc(out, func(o member) bool { return o.key == m.key })
+	if i < 0 {
+		return append(out, m)
+	}
+	all := slices.Clone(out[i].val.members)
+	for _, d := range m.val.members {
+		at := slices.IndexFunc(all, func(o member) bool { return o.key == d.key })
+		switch {
+		case at < 0:
+			all = append(all, d)
+		case m.key == "dependentRequired":
+			all[at].val = distinct(array(slices.Concat(all[at].val.elems, d.val.elems)...))
+		default:
+			all[at].val = object(member{"allOf", array(all[at].val, d.val)})
+		}
+	}
+	out[i].val = object(all...)
 	return out
 }
 

@@ -75,13 +75,16 @@ func (e *embedder) schema(n *node, strict bool) *node {
 }
 
 func (e *embedder) inside(n *node, strict bool) *node {
-	if n.is(raw.Bool) {
-		return n
+	switch {
+	case n.isTrue():
+		return object()
+	case n.isFalse():
+		return never()
 	}
 	if _, ok := e.s.reference(n); ok {
 		return e.join(n, strict)
 	}
-	return object(e.keywords(n, strict)...)
+	return object(e.told(e.keywords(n, strict))...)
 }
 
 // join writes a reference and what stands beside it.
@@ -100,7 +103,7 @@ func (e *embedder) join(n *node, strict bool) *node {
 
 // siblings are what stands beside a reference. Up to draft-07 it asserts nothing.
 func (e *embedder) siblings(n *node, strict bool) []member {
-	ms := e.keywords(n, strict)
+	ms := e.told(e.keywords(n, strict))
 	if e.s.draft < 2019 {
 		ms = slices.DeleteFunc(ms, func(m member) bool { return keywords[m.key].asserts })
 	}
@@ -138,12 +141,6 @@ func (e *embedder) name(want string) string {
 func merge(body *node, beside []member) *node {
 	if len(beside) == 0 {
 		return body
-	}
-	if body.isTrue() {
-		return object(beside...)
-	}
-	if body.isFalse() {
-		body = object(member{"not", object()})
 	}
 	if slices.ContainsFunc(beside, func(m member) bool { return keywords[m.key].asserts }) {
 		return object(allOf(body, beside)...)

@@ -25,22 +25,43 @@ func TestEmbed(t *testing.T) {
 		want   string
 	}{
 		{name: "enum", schema: `{"type":"string","enum":["fast","slow"]}`},
-		{name: "true", schema: `true`},
-		{name: "false", schema: `false`},
+		{name: "true", schema: `true`, want: `{}`},
+		{name: "false", schema: `false`, want: `{"not":{}}`},
+		{name: "true and false about what is left over", schema: `{"type":"object","patternProperties":{"^a":true},"additionalProperties":false}`, want: `{"type":"object","patternProperties":{"^a":{}},"additionalProperties":false}`},
 		{name: "empty", schema: `{}`},
-		{name: "items true", schema: `{"type":"array","items":true}`},
+		{name: "items true", schema: `{"type":"array","items":true}`, want: `{"type":"array","items":{}}`},
 		{name: "items empty", schema: `{"type":"array","items":{}}`},
-		{name: "array without items", schema: `{"type":"array"}`},
-		{name: "all that 2020-12 has", schema: `{"type":["object","null"],"properties":{"a":{"const":1}},"patternProperties":{"^x":{"type":"integer"}},` +
+		{name: "array without items", schema: `{"type":"array"}`, want: `{"type":"array","items":{}}`},
+		{name: "perhaps an array, without items", schema: `{"type":["string","array"]}`, want: `{"type":["string","array"],"items":{}}`},
+		{name: "a tuple without items", schema: `{"type":"array","prefixItems":[{}]}`},
+		{
+			name: "array without items, where it counts who looked at them", schema: `{"oneOf":[{"allOf":[{"type":"array"}],"unevaluatedItems":false}]}`,
+		},
+		{name: "null", schema: `{"type":"null","description":"d"}`, want: `{"const":null,"description":"d"}`},
+		{name: "null among others", schema: `{"type":"array","items":{"type":"null"},"prefixItems":[{"type":"null"},{"anyOf":[{"type":"integer"},{"type":"null"}]}]}`, want: `{"type":"array","items":{"const":null},"prefixItems":[{"const":null},{"anyOf":[{"type":"integer"},{"type":"null"}]}]}`},
+		{name: "null and a list", schema: `{"type":"null","enum":[null]}`},
+		{name: "constants", schema: `{"properties":{"a":{"const":"x"},"b":{"enum":[1,2]},"c":{"enum":[1,2.5]},"d":{"const":null},"e":{"enum":["x",null],"title":"E"}}}`, want: `{"properties":{"a":{"type":"string","const":"x"},"b":{"type":"integer","enum":[1,2]},"c":{"type":"number","enum":[1,2.5]},"d":{"const":null},"e":{"type":["string","null"],"enum":["x",null],"title":"E"}}}`},
+		{name: "a constant and a list", schema: `{"const":"x","enum":["x"]}`},
+		{name: "constants of many types", schema: `{"title":"T","enum":["x",1,null,true,2.5,{"a":[]},[{"b":null,"c":true}]],"default":1}`, want: `{"title":"T","anyOf":[{"type":"string","enum":["x"]},{"type":"null"},{"type":"boolean","enum":[true]},{"type":"number","enum":[1,2.5]},` +
+			`{"type":"object","properties":{"a":{"type":"array","items":{"not":{}}}},"required":["a"],"additionalProperties":false},` +
+			`{"type":"array","prefixItems":[{"type":"object","properties":{"b":{"const":null},"c":{"type":"boolean","allOf":[{"const":true}]}},"required":["b","c"],"additionalProperties":false}],"items":{"not":{}},"minItems":1}],"default":1}`},
+		{name: "constants of many types beside alternatives", schema: `{"enum":["x",1],"anyOf":[{},{}]}`},
+		{name: "constants of several types", schema: `{"type":["string","number"],"enum":["x",1]}`, want: `{"anyOf":[{"type":"string","enum":["x"]},{"type":"integer","enum":[1]}]}`},
+		{name: "constants of other types", schema: `{"type":["string","boolean"],"enum":["x",1]}`},
+		{name: "an empty object", schema: `{"type":"object","const":{}}`, want: `{"type":"object","additionalProperties":false}`},
+		{name: "an object beside rules", schema: `{"type":"object","const":{},"minProperties":0}`, want: `{"anyOf":[{"type":"object","additionalProperties":false}],"minProperties":0}`},
+		{name: "a great object", schema: `{"const":[` + strings.Repeat("0,", 500) + `0]}`},
+		{name: "booleans", schema: `{"properties":{"a":{"type":"boolean","const":false},"b":{"enum":[true,false],"title":"B"},"c":{"allOf":[{}],"const":true},"d":{"type":"string","const":true}}}`, want: `{"properties":{"a":{"type":"boolean","allOf":[{"const":false}]},"b":{"type":"boolean","title":"B"},"c":{"type":"boolean","allOf":[{},{"const":true}]},"d":{"type":"string","const":true}}}`},
+		{name: "all that 2020-12 has", schema: `{"type":["object","null"],"properties":{"a":{"type":"integer","const":1}},"patternProperties":{"^x":{"type":"integer"}},` +
 			`"additionalProperties":{"type":"string"},"propertyNames":{"pattern":"^[a-z]"},"required":["zz"],"minProperties":1,"maxProperties":9,` +
 			`"dependentRequired":{"a":["b"]},"dependentSchemas":{"a":{"required":["c"]}},"allOf":[{"minProperties":2}],"anyOf":[{},{"type":"object"}],` +
 			`"if":{"required":["a"]},"then":{"required":["b"]},"else":{"required":["c"]},"not":{"required":["q"]},"title":"T","description":"D",` +
 			`"default":{"a":1},"examples":[{"a":1}],"deprecated":true,"readOnly":true,"$comment":"c","x-mine":{"type":7}}`},
-		{name: "numbers keep their digits", schema: `{"minimum":1.10,"maximum":9007199254740993,"multipleOf":1e-2,"default":1.0,"enum":[1.50,1E+2]}`},
+		{name: "numbers keep their digits", schema: `{"type":"number","minimum":1.10,"maximum":9007199254740993,"multipleOf":1e-2,"default":1.0,"enum":[1.50,1E+2]}`},
 		{name: "order is kept", schema: `{"description":"d","type":"object","properties":{"z":{},"a":{},"m":{}}}`},
 		{
 			name: "tuple", draft: draft7, schema: `{"items":[{"type":"number"},{"type":"string"}],"additionalItems":false}`,
-			want: `{"prefixItems":[{"type":"number"},{"type":"string"}],"items":false}`,
+			want: `{"prefixItems":[{"type":"number"},{"type":"string"}],"items":{"not":{}}}`,
 		},
 		{
 			name: "tuple of no draft", schema: `{"type":"array","items":[{"type":"number"},{"type":"string"}]}`,
@@ -57,12 +78,21 @@ func TestEmbed(t *testing.T) {
 			name: "dependencies", draft: draft7, schema: `{"dependencies":{"a":["b"],"c":{"required":["d"]}}}`,
 			want: `{"dependentSchemas":{"c":{"required":["d"]}},"dependentRequired":{"a":["b"]}}`,
 		},
+		{
+			name: "dependencies beside what draft-07 does not know", draft: draft7, schema: `{"dependencies":{"a":["b"]},"dependentRequired":{"c":["d"]}}`,
+			want: `{"dependentRequired":{"a":["b"]}}`,
+		},
+		{
+			name:   "dependencies of both kinds",
+			schema: `{"dependentRequired":{"a":["b"]},"dependencies":{"a":["c","b"],"d":["e"],"f":{"required":["g"]}},"dependentSchemas":{"f":{"required":["h"]}}}`,
+			want:   `{"dependentRequired":{"a":["b","c"],"d":["e"]},"dependentSchemas":{"f":{"allOf":[{"required":["g"]},{"required":["h"]}]}}}`,
+		},
 		{name: "identifiers", schema: `{"$id":"https://example.com/p","$anchor":"p","type":"string"}`, want: `{"type":"string"}`},
 		{name: "an old id", draft: draft4, schema: `{"id":"#p","type":"string"}`, want: `{"type":"string"}`},
 		{name: "id is no keyword any more", schema: `{"id":"x","type":"string"}`},
 		{
 			name:   "names that look like keywords",
-			schema: `{"properties":{"$ref":{"type":"string"},"$id":{},"$defs":{"type":"object"},"nullable":true,"items":{"items":{}},"unevaluatedProperties":{"type":"boolean"},"definitions":{"const":{"$ref":7,"nullable":true}}}}`,
+			schema: `{"properties":{"$ref":{"type":"string"},"$id":{},"$defs":{"type":"object"},"nullable":{},"items":{"items":{}},"unevaluatedProperties":{"type":"boolean"},"definitions":{"default":{"$ref":7,"nullable":true}}}}`,
 		},
 		{name: "odd names", schema: `{"properties":{"__top":{},"_id":{},"$filter":{},"a-b":{},"x.y":{},"@type":{},"from":{},"naïve 名":{},"a/b~c":{}}}`},
 		{name: "data is not looked into", schema: `{"default":{"$defs":1,"type":7},"const":{"$schema":"x","items":[]},"enum":[{"nullable":true}]}`},
@@ -84,7 +114,7 @@ func TestEmbed(t *testing.T) {
 		{name: "types that are none", schema: `{"type":["string","file","string",null]}`, want: `{"type":["string"]}`},
 		{name: "a schema that is none", schema: `{"properties":{"a":"string","b":null,"c":[]}}`, want: `{"properties":{"a":{},"b":{},"c":{}}}`},
 		{name: "numbers that readers cannot hold", schema: `{"maximum":1e400,"default":[1e999],"minimum":1}`, want: `{"minimum":1}`},
-		{name: "half a surrogate pair", schema: `{"description":"a\ud800b","const":"\ud83d\ude00"}`, want: `{"description":"a` + "\ufffd" + `b","const":"😀"}`},
+		{name: "half a surrogate pair", schema: `{"type":"string","description":"a\ud800b","const":"\ud83d\ude00"}`, want: `{"type":"string","description":"a` + "\ufffd" + `b","const":"😀"}`},
 		{name: "keywords of later drafts", draft: draft4, schema: `{"const":1,"if":{},"contains":{},"prefixItems":[{}],"dependentRequired":{"a":["b"]},"type":"string"}`, want: `{"type":"string"}`},
 
 		{name: "a reference", defs: `{"Z":{"type":"integer","minimum":0}}`, schema: `{"$ref":"#/$defs/Z"}`, want: `{"type":"integer","minimum":0}`},
@@ -94,7 +124,7 @@ func TestEmbed(t *testing.T) {
 		{name: "an unescaped percent sign", defs: `{"100%":{"type":"string"}}`, schema: `{"$ref":"#/$defs/100%"}`, want: `{"type":"string"}`},
 		{name: "into a list", defs: `{"A":{"anyOf":[{"type":"null"},{"type":"string"}]}}`, schema: `{"$ref":"#/$defs/A/anyOf/1"}`, want: `{"type":"string"}`},
 		{name: "past a list", defs: `{"A":{"anyOf":[{"type":"null"}]}}`, schema: `{"$ref":"#/$defs/A/anyOf/7"}`, want: `{"type":"object"}`},
-		{name: "to a boolean", defs: `{"Any":true}`, schema: `{"$ref":"#/$defs/Any"}`, want: `true`},
+		{name: "to a boolean", defs: `{"Any":true}`, schema: `{"$ref":"#/$defs/Any"}`, want: `{}`},
 		{name: "to nothing, described", defs: `{"No":false}`, schema: `{"$ref":"#/$defs/No","title":"never"}`, want: `{"not":{},"title":"never"}`},
 		{name: "an anchor", defs: `{"A":{"$anchor":"here","type":"string"}}`, schema: `{"$ref":"#here"}`, want: `{"type":"string"}`},
 		{name: "an anchor of old", draft: draft7, defs: `{"A":{"$id":"#here","type":"string"}}`, schema: `{"$ref":"#here"}`, want: `{"type":"string"}`},

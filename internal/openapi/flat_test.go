@@ -88,7 +88,7 @@ func TestFlat(t *testing.T) {
 		{
 			"alternatives", `{"type":"object","properties":{"id":{"type":"integer"}},"required":["id"],"oneOf":[` +
 				`{"properties":{"op":{"const":"add"},"text":{"type":"string"},"n":{"type":"integer"}},"required":["op","text"]},{"properties":{"op":{"const":"del"},"n":{"type":"string"},"id":{"description":"Which"}},"required":["op"]}]}`,
-			`{"type":"object","properties":{"id":{"type":"integer"},"op":{"enum":["add","del"]},"text":{"type":"string"},"n":{"anyOf":[{"type":"integer"},{"type":"string"}]}},"required":["id","op"]}`,
+			`{"type":"object","properties":{"id":{"type":"integer"},"op":{"type":"string","enum":["add","del"]},"text":{"type":"string"},"n":{"anyOf":[{"type":"integer"},{"type":"string"}]}},"required":["id","op"]}`,
 		},
 		{
 			"one of the required", `{"type":"object","properties":{"a":{},"b":{}},"anyOf":[{"required":["a"]},{"required":["b"]}],"title":"Args","not":{"required":["c"]}}`,
@@ -100,11 +100,11 @@ func TestFlat(t *testing.T) {
 		},
 		{
 			"constants of several types", `{"type":"object","anyOf":[{"properties":{"k":{"type":"string","const":"a"}}},{"properties":{"k":{"type":"integer","const":1}}},{"properties":{"k":{"const":true}}}]}`,
-			`{"type":"object","properties":{"k":{"anyOf":[{"type":"string","const":"a"},{"type":"integer","const":1},{"const":true}]}}}`,
+			`{"type":"object","properties":{"k":{"anyOf":[{"type":"string","const":"a"},{"type":"integer","const":1},{"type":"boolean","allOf":[{"const":true}]}]}}}`,
 		},
 		{
 			"values with rules", `{"type":"object","anyOf":[{"properties":{"k":{"const":"a","minLength":1}}},{"properties":{"k":{"type":"string"}}}]}`,
-			`{"type":"object","properties":{"k":{"anyOf":[{"const":"a","minLength":1},{"type":"string"}]}}}`,
+			`{"type":"object","properties":{"k":{"anyOf":[{"type":"string","const":"a","minLength":1},{"type":"string"}]}}}`,
 		},
 		{
 			"only descriptions", `{"type":"object","anyOf":[{"properties":{"k":{"description":"A"}}},{"properties":{"k":{"description":"B"}}}]}`,

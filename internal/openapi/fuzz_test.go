@@ -47,7 +47,7 @@ func FuzzSchema(f *testing.F) {
 		}
 		checkStructure(t, v.(map[string]any))
 		checkYAML(t, d.YAML().Body, v)
-		accepts(t, tl, doc)
+		accepts(t, tl, doc, false)
 		for _, flat := range []bool{false, true} {
 			v, err := jsonschema.UnmarshalJSON(bytes.NewReader(d.Form(Form{Older: true, Flat: flat}).Body))
 			if err != nil {
@@ -62,14 +62,16 @@ func FuzzSchema(f *testing.F) {
 }
 
 // accepts checks a document by the tool's schema as sent, and if that takes it, by
-// the one that is published. It reports whether both were asked. A schema that
-// applies to itself without end means nothing, so that nothing can be said of it.
-func accepts(t *testing.T, tl *bridge.Tool, doc []byte) bool {
+// the one that is published; if they are to mean the same, also if it does not. It
+// reports whether both were asked. A schema that applies to itself without end means
+// nothing, so that nothing can be said of it.
+func accepts(t *testing.T, tl *bridge.Tool, doc []byte, same bool) bool {
 	if raw.Check(doc, 100) != nil || tl.Unchecked != "" || tl.Arguments == nil || published(tl).input == nil {
 		return false
 	}
 	out, err := tl.Arguments.Check(doc)
-	if err != nil || !bytes.Equal(out, doc) || strings.Contains(string(tl.Input), `"not"`) || endless(t, tl.Input) {
+	fits := err == nil && bytes.Equal(out, doc)
+	if !fits && !same || strings.Contains(string(tl.Input), `"not"`) || endless(t, tl.Input) {
 		return false
 	}
 	p := published(tl)
@@ -94,8 +96,8 @@ func accepts(t *testing.T, tl *bridge.Tool, doc []byte) bool {
 	if err != nil {
 		return false
 	}
-	if err := s.Validate(v); err != nil {
-		t.Errorf("the server's schema\n%s\naccepts\n%s\nand the published one\n%s %s\ndoes not: %v", tl.Input, doc, p.input, p.components, err)
+	if err := s.Validate(v); (err == nil) != fits {
+		t.Errorf("that the server's schema\n%s\naccepts\n%s\nis %v, not so the published one\n%s %s: %v", tl.Input, doc, fits, p.input, p.components, err)
 	}
 	return true
 }
@@ -117,7 +119,7 @@ func endless(t *testing.T, schema []byte) bool {
 // references in all directions, to what FuzzSchema demands.
 func TestRandomSchemas(t *testing.T) {
 	asked := 0
-	for seed := range uint64(150) {
+	for seed := range uint64(300) {
 		g := generator{rand.New(rand.NewPCG(seed, 1))}
 		schema := g.root()
 		tl := &bridge.Tool{Handle: "h", Name: "t", Input: []byte(schema)}
@@ -129,8 +131,10 @@ func TestRandomSchemas(t *testing.T) {
 			t.Fatal(err)
 		}
 		checkStructure(t, v.(map[string]any))
+		// What is left out because hosts of tools refuse it is all that may make a difference.
+		same := !strings.Contains(schema, "unevaluated")
 		for range 20 {
-			if accepts(t, tl, []byte(g.object(3))) {
+			if accepts(t, tl, []byte(g.object(3)), same) {
 				asked++
 			}
 		}
@@ -138,8 +142,8 @@ func TestRandomSchemas(t *testing.T) {
 			t.Fatalf("seed %d: %s", seed, schema)
 		}
 	}
-	if asked < 300 {
-		t.Errorf("only %d documents were accepted", asked)
+	if asked < 1000 {
+		t.Errorf("only %d documents were asked about", asked)
 	}
 }
 
@@ -159,7 +163,7 @@ func (g generator) root() string {
 
 func (g generator) schema(depth int) string {
 	if depth == 0 || g.IntN(8) == 0 {
-		return g.pick(`{}`, `true`, `{"type":"string"}`, `{"type":"integer","minimum":1}`, `{"$ref":"#/$defs/A"}`, `{"$ref":"#/definitions/B"}`, `{"type":["string","null"]}`)
+		return g.pick(`{}`, `true`, `false`, `{"type":"null"}`, `{"type":"array"}`, `{"type":"boolean","const":true}`, `{"type":"string"}`, `{"type":"integer","minimum":1}`, `{"$ref":"#/$defs/A"}`, `{"$ref":"#/definitions/B"}`, `{"type":["string","null"]}`)
 	}
 	sub := func() string { return g.schema(depth - 1) }
 	var ms []string
@@ -167,7 +171,7 @@ func (g generator) schema(depth int) string {
 	for range 1 + g.IntN(4) {
 		m := []func() string{
 			func() string {
-				return `"type":` + g.pick(`"object"`, `"array"`, `["object","array"]`, `"string"`, `"any"`)
+				return `"type":` + g.pick(`"object"`, `"array"`, `["object","array"]`, `"string"`, `"any"`, `"null"`, `["array","null"]`, `"boolean"`)
 			},
 			func() string { return `"properties":{"a":` + sub() + `,"c":` + sub() + `}` },
 			func() string { return `"items":` + g.pick(sub(), `[`+sub()+`,`+sub()+`]`) },
@@ -189,8 +193,12 @@ func (g generator) schema(depth int) string {
 			func() string { return `"required":["a"]` },
 			func() string { return `"minimum":2` },
 			func() string { return `"exclusiveMinimum":` + g.pick(`true`, `false`, `1.5`) },
-			func() string { return `"enum":[1,"x",null,{"a":1},[1]]` },
-			func() string { return `"const":` + g.pick(`1`, `"x"`, `{"a":1}`) },
+			func() string {
+				return `"enum":` + g.pick(`[1,"x",null,{"a":1},[1]]`, `["x",null]`, `[true,false]`, `[2.5,1]`, `[{},[]]`, `[null]`, `[true]`)
+			},
+			func() string {
+				return `"const":` + g.pick(`1`, `"x"`, `{"a":1}`, `true`, `null`, `[]`, `[1,{}]`, `{"a":true}`)
+			},
 			func() string { return `"nullable":true` },
 			func() string { return `"maxItems":1` },
 			func() string { return `"description":"d"` },

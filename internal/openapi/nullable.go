@@ -1,7 +1,6 @@
 package openapi
 
 import (
-	"bytes"
 	"slices"
 
 	"mcpbridge/internal/raw"
@@ -10,10 +9,12 @@ import (
 // OpenAPI 3.0 has no type null and no lists of types: a schema of one type can be
 // nullable, and that is all.
 
-// onlyNull are the members of a schema that null fits, and nothing else. The type
-// is any: nullable means nothing beside none.
-func onlyNull() []member {
-	return []member{{"type", quoted("string")}, {"nullable", yes}, {"enum", array(null)}}
+// onlyNull are the members of a schema that null fits, and the empty string: with
+// an enum of null Java's generator writes what does not compile, and nullable means
+// nothing beside no type.
+func (s *oldSchema) onlyNull() []member {
+	s.same = false
+	return []member{{"type", quoted("string")}, {"nullable", yes}, {"maxLength", count(0)}}
 }
 
 // types writes what the type says, or what values of one type let it say:
@@ -31,7 +32,7 @@ func (s *oldSchema) types() {
 			names = append(names, e.text())
 		}
 	case values != nil:
-		if names = typesOfValues(values.elems); len(names) == 0 {
+		if names = typesOfValues(values.elems); !oneType(names) {
 			return
 		}
 	default:
@@ -43,14 +44,14 @@ func (s *oldSchema) types() {
 	})
 	switch {
 	case len(names) == 0 && s.has("enum"):
-		if t == nil && len(values.elems) == 1 {
+		if len(values.elems) == 1 && values.elems[0].is(raw.Null) {
 			s.out = slices.DeleteFunc(s.out, func(m member) bool { return m.key == "enum" })
-			s.out = append(onlyNull(), s.out...)
+			s.out = append(s.onlyNull(), s.out...)
 			return
 		}
-		s.all = append(s.all, object(onlyNull()...))
+		s.all = append(s.all, object(s.onlyNull()...))
 	case len(names) == 0:
-		s.out = append(onlyNull(), s.out...)
+		s.out = append(s.onlyNull(), s.out...)
 	case len(names) == 1:
 		s.out = append(s.typed(names[0], nullable, nil), s.out...)
 	default:
@@ -105,39 +106,6 @@ func (s *oldSchema) distribute(names []string, nullable bool) {
 	s.add("anyOf", array(kinds...))
 }
 
-// typesOfValues returns the one type that all values have, and null if that is one
-// of them; none if there are several, or any that is not a scalar.
-func typesOfValues(values []*node) []string {
-	var names []string
-	for _, v := range values {
-		var name string
-		switch v.kind {
-		case raw.String:
-			name = "string"
-		case raw.Bool:
-			name = "boolean"
-		case raw.Null:
-			name = "null"
-		case raw.Number:
-			if name = "integer"; bytes.ContainsAny(v.raw, ".eE") {
-				name = "number"
-			}
-		default:
-			return nil
-		}
-		if !slices.Contains(names, name) {
-			names = append(names, name)
-		}
-	}
-	if i := slices.Index(names, "integer"); i >= 0 && slices.Contains(names, "number") {
-		names = slices.Delete(names, i, i+1)
-	}
-	if len(names) > 2 || len(names) == 2 && !slices.Contains(names, "null") {
-		return nil
-	}
-	return names
-}
-
 // alternatives converts anyOf and oneOf. Null among them makes another of them
 // nullable, if there is one that can be.
 func (s *oldSchema) alternatives(m member) {
@@ -151,25 +119,27 @@ func (s *oldSchema) alternatives(m member) {
 		}
 	}
 	kinds, same := s.o.schemas(rest)
-	switch {
-	case m.key == "oneOf" && (nulls > 1 || !same):
-		m.key, same = "anyOf", false
-	}
-	s.same = s.same && same
+	// What has become wider may fit beside another, and null beside null.
+	exact := same && nulls < 2
 	if nulls > 0 {
 		i := slices.IndexFunc(kinds, canBeNull)
 		if m.key == "oneOf" && slices.ContainsFunc(kinds, func(k *node) bool { return !refusesNull(k) }) {
 			i = -1 // null could fit two
 		}
 		if i < 0 {
-			kinds = append(kinds, object(onlyNull()...))
+			kinds = append(kinds, object(s.onlyNull()...))
+			exact = false
 		} else {
 			kinds[i] = withNull(kinds[i])
 		}
 	}
+	s.same = s.same && same
 	if len(kinds) == 1 && nulls > 0 {
 		s.lone(m.key, kinds[0])
 		return
+	}
+	if m.key == "oneOf" && !exact {
+		m.key, s.same = "anyOf", false
 	}
 	s.add(m.key, array(kinds...))
 }

@@ -159,7 +159,7 @@ func (s *oldSchema) keyword(m member) {
 	case "prefixItems":
 		s.tuple(m.val)
 	case "maxItems":
-		if s.from.get("prefixItems") == nil && !s.from.get("items").isFalse() {
+		if s.from.get("prefixItems") == nil && !s.from.get("items").refusesAll() {
 			s.add(m.key, m.val)
 		}
 	case "allOf":
@@ -210,6 +210,7 @@ func (s *oldSchema) bound(m member) {
 
 var (
 	yes   = &node{kind: raw.Bool, raw: []byte("true")}
+	no    = &node{kind: raw.Bool, raw: []byte("false")}
 	null  = &node{kind: raw.Null, raw: []byte("null")}
 	count = func(n int) *node { return &node{kind: raw.Number, raw: strconv.AppendInt(nil, int64(n), 10)} }
 )
@@ -241,7 +242,7 @@ func (s *oldSchema) either(kinds []*node) *node {
 	var cs []*node
 	seen := map[string]bool{}
 	for _, k := range kinds {
-		if k.isFalse() {
+		if k.refusesAll() {
 			continue
 		}
 		c := s.one(k)
@@ -264,7 +265,7 @@ func (s *oldSchema) either(kinds []*node) *node {
 }
 
 func (s *oldSchema) items(n *node) {
-	if n.isFalse() { // no generator takes a schema that nothing fits
+	if n.refusesAll() { // no generator takes a schema that nothing fits
 		s.add("items", object())
 		s.add("maxItems", count(0))
 		return
@@ -278,7 +279,7 @@ func (s *oldSchema) tuple(n *node) {
 	kinds := n.elems
 	longest := s.from.get("maxItems")
 	switch {
-	case rest.isFalse():
+	case rest.refusesAll():
 		if longest == nil || float(longest) > float64(len(kinds)) {
 			longest = count(len(kinds))
 		}

@@ -24,6 +24,7 @@ type source struct {
 	targets   map[*node]*target
 	order     []*target // of the targets: the root, then as they are met
 	loose     int       // targets that stand where no schema is expected
+	counts    bool      // a part of it depends on which elements of an array others looked at
 }
 
 // newSource indexes a schema.
@@ -54,6 +55,7 @@ func (s *source) index(n *node, base string) {
 		}
 	}
 	s.base[n] = base
+	s.counts = s.counts || n.get("unevaluatedItems") != nil
 	for _, key := range []string{"$anchor", "$dynamicAnchor"} {
 		if a := n.get(key).text(); a != "" && keywords[key].knows(s.draft) {
 			if _, taken := s.anchors[base+"#"+a]; !taken {

@@ -75,7 +75,7 @@ func (s *Schemas) Compile(t *bridge.Tool) error {
 		if err != nil {
 			return fmt.Errorf("its output schema %w", err)
 		}
-		if root := e.embed(out.source, "output"); root.is(raw.Object) {
+		if root := e.embed(out.source, "output"); !root.refusesAll() {
 			p.output = bytesOf(root)
 		}
 		switch {
