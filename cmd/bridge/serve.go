@@ -112,7 +112,7 @@ func (a *app) handler(keeper *artifacts.Keeper, loopback bool, stopping *atomic.
 		Bridge: a.bridge, Documents: a.documents, Log: a.log, Version: version,
 		BasePath: b.BasePath, Hosts: b.Hosts, Loopback: loopback, Origins: b.CORS.Origins, MCPO: b.Compat.MCPO,
 		RequestBytes: b.Limits.RequestBytes, MaxTimeout: b.Timeouts.MaxTimeout,
-		Status: a.status, Artifacts: keeper, MCP: a.mcp,
+		Status: func() routes.Status { return a.status(keeper) }, Artifacts: keeper, MCP: a.mcp,
 		Caller: func(*http.Request) (bridge.Caller, error) { return a.anonymous, nil },
 		Ready:  func() bool { return !stopping.Load() && a.catalogue.Snapshot(bridge.Caller{}).Ready },
 	})

@@ -3,12 +3,13 @@ package main
 import (
 	"time"
 
+	"mcpbridge/internal/artifacts"
 	"mcpbridge/internal/bridge"
 	"mcpbridge/internal/routes"
 )
 
-// status puts together what pool, circuits and gate say of themselves.
-func (a *app) status() routes.Status {
+// status puts together what pool, circuits, gate and keeper say of themselves.
+func (a *app) status(k *artifacts.Keeper) routes.Status {
 	pool, gates := a.pool.Stats(), a.gate.Stats()
 	st := routes.Status{
 		Ready:     a.catalogue.Snapshot(bridge.Caller{}).Ready,
@@ -16,6 +17,7 @@ func (a *app) status() routes.Status {
 		Processes: pool.Processes, MaxProcesses: pool.MaxProcesses,
 		Endpoints: make([]routes.EndpointStatus, 0, len(pool.Endpoints)),
 		Gates:     make([]routes.GateStatus, 0, len(gates.Accounts)),
+		Artifacts: artifactStatus(k.Stats()),
 	}
 	for _, e := range pool.Endpoints {
 		row := routes.EndpointStatus{
@@ -40,6 +42,15 @@ func (a *app) status() routes.Status {
 		st.Gates = append(st.Gates, routes.GateStatus{
 			Name: g.Account.Label(), Kind: kind, InUse: g.InUse, Capacity: g.Capacity, Waiting: g.Waiting, LastActivity: orNil(g.Last),
 		})
+	}
+	return st
+}
+
+// artifactStatus is what the keeper says of itself.
+func artifactStatus(s artifacts.Stats) *routes.ArtifactStatus {
+	st := &routes.ArtifactStatus{Store: s.Store.Kind, Down: s.Store.Down, Kept: s.Kept, TooBig: s.TooBig, Failed: s.Failed}
+	if s.Store.Kind == "memory" {
+		st.Count, st.Bytes, st.Evicted = &s.Store.Artifacts, &s.Store.Bytes, &s.Store.Evicted
 	}
 	return st
 }

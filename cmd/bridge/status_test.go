@@ -90,3 +90,32 @@ func TestStatusTellsTheTruth(t *testing.T) {
 		t.Errorf("after idling: %s", res.body)
 	}
 }
+
+func TestStatusOfArtifacts(t *testing.T) {
+	servers := func() map[string]server { return map[string]server{"ok": mode(t, "ok")} }
+	p := start(t, servers(), map[string]any{"artifacts": map[string]any{"bytes": "8KiB"}})
+	p.ready()
+	for range 20 {
+		p.call("ok", "echo", `{"message":"x"}`, 200)
+	}
+	p.call("ok", "echo", `{"message":"`+strings.Repeat("x", 9000)+`"}`, 200)
+	st, _, _ := p.status()
+	if a := st.Artifacts; a == nil || a.Store != "memory" || a.Down || a.Kept != 20 || a.TooBig != 1 || a.Failed != 0 || *a.Count < 2 || *a.Evicted != int64(20-*a.Count) || *a.Bytes < 1000 || *a.Bytes > 8<<10 {
+		t.Errorf("artifacts in memory: %+v", a)
+	}
+
+	redis := startRedis(t)
+	p = start(t, servers(), map[string]any{"artifacts": map[string]any{"store": redis.url()}})
+	p.ready()
+	p.call("ok", "echo", `{"message":"x"}`, 200)
+	st, _, _ = p.status()
+	if a := st.Artifacts; a == nil || a.Store != "redis" || a.Down || a.Kept != 1 || a.Failed != 0 || a.Count != nil || a.Bytes != nil || a.Evicted != nil {
+		t.Errorf("artifacts in Redis: %+v", a)
+	}
+	redis.kill()
+	p.call("ok", "echo", `{"message":"x"}`, 200)
+	st, _, _ = p.status()
+	if a := st.Artifacts; a == nil || !a.Down || a.Kept != 1 || a.Failed != 1 {
+		t.Errorf("artifacts without Redis: %+v", a)
+	}
+}

@@ -235,7 +235,7 @@ func TestMemoryIsBounded(t *testing.T) {
 		}
 	}
 	s := k.Stats()
-	if s.Kept != 100 || s.TooBig != 1 || s.Failed != 0 || s.Store.Evicted != int64(100-s.Store.Artifacts) || s.Store.Artifacts < 10 {
+	if s.Store.Kind != "memory" || s.Kept != 100 || s.TooBig != 1 || s.Failed != 0 || s.Store.Evicted != int64(100-s.Store.Artifacts) || s.Store.Artifacts < 10 {
 		t.Errorf("Stats = %+v", s)
 	}
 	for i, ref := range refs {

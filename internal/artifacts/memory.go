@@ -175,7 +175,7 @@ func (m *Memory) remove(_ context.Context, o owner, ref string) error {
 func (m *Memory) stats() StoreStats {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return StoreStats{Artifacts: m.age.Len(), Bytes: m.bytes, Evicted: m.evicted}
+	return StoreStats{Kind: "memory", Artifacts: m.age.Len(), Bytes: m.bytes, Evicted: m.evicted}
 }
 
 // Close implements [Store]; there is nothing to let go of.

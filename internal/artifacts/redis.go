@@ -127,7 +127,9 @@ func (s *Redis) Close() error {
 	return nil
 }
 
-func (s *Redis) stats() StoreStats { return StoreStats{Down: s.reach.down() || s.room.down()} }
+func (s *Redis) stats() StoreStats {
+	return StoreStats{Kind: "redis", Down: s.reach.down() || s.room.down()}
+}
 
 // do makes an exchange that moves about n bytes, unless the server is known to be down.
 func (s *Redis) do(ctx context.Context, n int, f func(context.Context) error) error {

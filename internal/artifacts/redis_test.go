@@ -178,7 +178,7 @@ func TestRedisDown(t *testing.T) {
 	if took := time.Since(start); took > 10*redisTimeout {
 		t.Errorf("1000 results took %v", took)
 	}
-	if s := k.Stats(); s.Failed != 1000 || !s.Store.Down {
+	if s := k.Stats(); s.Failed != 1000 || !s.Store.Down || s.Store.Kind != "redis" {
 		t.Errorf("Stats = %+v", s)
 	}
 	for range 100 {

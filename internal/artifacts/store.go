@@ -30,12 +30,13 @@ type Store interface {
 	Close() error
 }
 
-// StoreStats says how a store is.
+// StoreStats says how a store is. What a Redis holds is not known: others use it too.
 type StoreStats struct {
-	Artifacts int   // in memory
-	Bytes     int64 // in memory
-	Evicted   int64 // before their time, to make room
-	Down      bool  // the store could not be reached when that was last tried
+	Kind      string // "memory" or "redis"
+	Artifacts int    // in memory
+	Bytes     int64  // in memory
+	Evicted   int64  // from memory before their time, to make room
+	Down      bool   // the store could not be reached when that was last tried, or was full
 }
 
 var (

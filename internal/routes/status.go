@@ -20,6 +20,19 @@ type Status struct {
 	Endpoints    []EndpointStatus `json:"endpoints" nullable:"false"`
 	Gates        []GateStatus     `json:"gates" nullable:"false"`
 	Config       *ConfigStatus    `json:"config,omitempty" doc:"For callers with the scope admin only."`
+	Artifacts    *ArtifactStatus  `json:"artifacts,omitempty" doc:"For callers with the scope admin only, since it is about everybody's."`
+}
+
+// An ArtifactStatus is how the results of all callers are kept.
+type ArtifactStatus struct {
+	Store   string `json:"store" enum:"memory,redis"`
+	Down    bool   `json:"down" doc:"The store could not be reached when that was last tried, or was full."`
+	Kept    int64  `json:"kept" doc:"Results that became artifacts, since the start."`
+	TooBig  int64  `json:"too_big" doc:"Results that the store is too small for."`
+	Failed  int64  `json:"failed" doc:"Results that the store could not take: it was down, slow or full."`
+	Count   *int   `json:"count,omitempty" doc:"Artifacts in memory; absent with another store."`
+	Bytes   *int64 `json:"bytes,omitempty" doc:"Bytes that they take."`
+	Evicted *int64 `json:"evicted,omitempty" doc:"Artifacts that had to go before their time, to make room."`
 }
 
 // An EndpointStatus is how one endpoint is.
@@ -90,5 +103,6 @@ func (st Status) visibleIn(view *bridge.Snapshot) Status {
 		return !visible
 	})
 	st.Gates = slices.DeleteFunc(st.Gates, func(g GateStatus) bool { return !names[g.Name] })
+	st.Artifacts = nil
 	return st
 }

@@ -16,6 +16,7 @@ func TestStatusShowsTheCallersServers(t *testing.T) {
 	all := Status{
 		Endpoints: []EndpointStatus{{Name: "mcp:a", Handles: []string{"a"}}, {Name: "mcp:b", Handles: []string{"b", "c"}}, {Name: "mcp:d", Handles: []string{"d"}}},
 		Gates:     []GateStatus{{Name: "mcp:a"}, {Name: "mcp:b"}, {Name: "mcp:d"}, {Name: "mcp:http"}, {Name: "mcp:stdio"}},
+		Artifacts: &ArtifactStatus{Store: "memory", Kept: 1},
 	}
 	got := all.visibleIn(bridge.NewSnapshot(1, true, []*bridge.Server{{Handle: "a"}, {Handle: "c"}}))
 	var names []string
@@ -27,6 +28,9 @@ func TestStatusShowsTheCallersServers(t *testing.T) {
 	}
 	if diff := cmp.Diff([]string{"mcp:a", "mcp:b", "mcp:a", "mcp:b", "mcp:http", "mcp:stdio"}, names); diff != "" {
 		t.Errorf("rows (-want +got):\n%s", diff)
+	}
+	if got.Artifacts != nil {
+		t.Errorf("it sees how many results all have: %+v", got.Artifacts)
 	}
 }
 
