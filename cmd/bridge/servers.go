@@ -65,7 +65,7 @@ func (a *app) endpoint(s config.Server, limits mcp.Limits) (mcp.Endpoint, error)
 		}), nil
 	}
 	return mcp.NewRemote(mcp.RemoteConfig{
-		Name: s.Name, URL: mcp.Arg{Text: s.URL.Text(), Secret: s.URL.Secret()}, Headers: texts(s.Headers),
+		Name: s.Name, URL: mcp.Arg{Text: s.URL.Text(), Secret: s.URL.Secret()}, Headers: texts(s.Headers), As: credential(s.Credential),
 		Protocol: s.Protocol, SSE: s.Transport == config.SSE,
 		TLS: remote.TLS{CA: s.TLS.CA, Cert: s.TLS.Cert, Key: s.TLS.Key, ServerName: s.TLS.ServerName}, Proxy: s.Proxy.Text(),
 		MaxConcurrent: s.MaxConcurrent, Rate: rate(s.Rate), Limits: limits,
@@ -78,6 +78,17 @@ func rate(r config.Rate) mcp.Rate {
 		return mcp.Rate{}
 	}
 	return mcp.Rate{PerSecond: float64(r.Count) / r.Per.Seconds(), Burst: r.Count}
+}
+
+// credential is whom a server is connected to as; nil for nobody.
+func credential(c *config.Credential) *remote.Credential {
+	if c == nil {
+		return nil
+	}
+	return &remote.Credential{
+		ClientID: c.ClientID.Text(), HideID: c.ClientID.Secret(), ClientSecret: c.ClientSecret.Text(), PrivateKey: c.PrivateKey.Text(),
+		KeyID: c.KeyID, Algorithm: c.Algorithm, Scopes: c.Scopes, Issuer: c.Issuer,
+	}
 }
 
 // texts returns the texts of a map's values.

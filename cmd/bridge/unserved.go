@@ -80,8 +80,6 @@ func checkServer(s config.Server) error {
 		what = "${caller." + s.CallerRefs()[0] + "}"
 	case len(s.ForwardHeaders) > 0:
 		what = "forwardHeaders"
-	case s.Credential != nil:
-		what = "credential"
 	default:
 		return nil
 	}
