@@ -114,3 +114,34 @@ func TestNoBudget(t *testing.T) {
 		t.Error("callers without bounds are kept")
 	}
 }
+
+func TestAllowance(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := NewBudget()
+		c := bridge.Caller{Rule: &bridge.Rule{Limits: bridge.Limits{PerSecond: 2, Burst: 4}}}
+		want := func(left int, reset time.Duration) {
+			t.Helper()
+			if got, ok := b.Allowance(c); !ok || got != (Allowance{Burst: 4, Full: 2 * time.Second, Left: left, Reset: reset}) {
+				t.Errorf("allowance %+v %t, want %d left, reset in %v", got, ok, left, reset)
+			}
+		}
+		want(4, 0)
+		for range 3 {
+			if _, err := b.Spend(t.Context(), c); err != nil {
+				t.Fatal(err)
+			}
+		}
+		want(1, 1500*time.Millisecond)
+		if _, err := b.Spend(t.Context(), c); err != nil {
+			t.Fatal(err)
+		}
+		want(0, 500*time.Millisecond)
+		time.Sleep(time.Second)
+		want(2, time.Second)
+		for _, none := range []*bridge.Rule{nil, {}, {Limits: bridge.Limits{Concurrent: 1}}} {
+			if a, ok := b.Allowance(bridge.Caller{Rule: none}); ok {
+				t.Errorf("%+v has the allowance %+v", none, a)
+			}
+		}
+	})
+}

@@ -110,6 +110,7 @@ var programs = map[string]func(args []string) error{ // :: mode -> what its proc
 	HTTP502:               listening("/mcp", http502),
 	HTTPNeed:              listening("/mcp", httpNeed),
 	OAuth:                 listening("/mcp", oauthServer),
+	OIDC:                  listening("", oidcIssuer),
 }
 
 // program returns what a process of the mode does.
