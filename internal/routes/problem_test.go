@@ -31,6 +31,7 @@ func TestKinds(t *testing.T) {
 		{MethodNotAllowed, 405, "INFO"},
 		{NotAcceptable, 406, "INFO"},
 		{SchemaChanged, 412, "INFO"},
+		{PreconditionFailed, 412, "INFO"},
 		{TooLarge, 413, "INFO"},
 		{UnsupportedMediaType, 415, "INFO"},
 		{RangeNotSatisfiable, 416, "INFO"},
