@@ -56,7 +56,7 @@ func newApp(cfg *config.Config, log *slog.Logger, keeper keeper) (*app, error) {
 	a.circuits = breaker.New(breaker.Options{Failures: b.Breaker.Failures, Cooldown: b.Breaker.Cooldown, MaxCooldown: b.Breaker.MaxCooldown})
 	a.gate = gate.New(gate.Options{MaxWait: orInstant(b.Queue.MaxWait), MaxWaiting: orNone(b.Queue.MaxWaiting), MaxWaitingPerCaller: orNone(b.Queue.MaxWaitingPerCaller)})
 	a.pool = mcp.NewPool(mcp.PoolOptions{Connects: b.Pool.Connects, MaxProcesses: b.Pool.MaxProcesses, Drain: orInstant(b.CancelGrace), Circuit: a.circuits, Log: log})
-	servers, err := a.servers()
+	servers, err := a.servers(cfg.Servers)
 	if err != nil {
 		return nil, errors.Join(err, a.Close())
 	}

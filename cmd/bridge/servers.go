@@ -12,13 +12,13 @@ import (
 	"mcpbridge/internal/mcp/rpc"
 )
 
-// servers makes the servers' options.
-func (a *app) servers() ([]mcp.ServerConfig, error) {
+// servers makes the options of the servers that are listed.
+func (a *app) servers(list []config.Server) ([]mcp.ServerConfig, error) {
 	b := a.config.Bridge
 	limits := mcp.Limits{StdioCalls: b.Pool.StdioCalls, StdioCallsPerServer: b.Pool.StdioCallsPerServer, HTTPCalls: b.Pool.HTTPCalls}
-	servers := make([]mcp.ServerConfig, 0, len(a.config.Servers))
+	servers := make([]mcp.ServerConfig, 0, len(list))
 	var errs []error
-	for _, s := range a.config.Servers {
+	for _, s := range list {
 		sc := mcp.ServerConfig{
 			Handle: s.Handle, Title: s.Title, Description: s.Description, Disabled: s.Disabled,
 			RPC: rpc.Options{
