@@ -60,23 +60,21 @@ func (p *peer) invoke(ctx context.Context, rq request, req *mcp.CallToolRequest,
 }
 
 // find returns the tool that is published under name to the request's caller. Its
-// server may still be connecting.
+// server may still have to be connected.
 func (s *Server) find(ctx context.Context, rq request, name string) (*bridge.Tool, error) {
-	for {
-		news := s.news()
-		snap := s.opts.Bridge.Catalogue.Snapshot(rq.caller)
-		if t := s.names.find(snap, name); t != nil && rq.handles.has(t.Handle) && s.opts.Bridge.Policy.Allows(rq.caller, t.Handle, t.Name) {
-			return t, nil
+	b := s.opts.Bridge
+	t := s.names.find(b.Catalogue.Snapshot(rq.caller), name)
+	if t == nil {
+		view, err := s.settled(ctx, rq)
+		if err != nil {
+			return nil, err
 		}
-		if snap.Ready {
-			return nil, unknownTool(name)
-		}
-		select {
-		case <-news:
-		case <-ctx.Done():
-			return nil, context.Cause(ctx)
-		}
+		t = s.names.find(view, name)
 	}
+	if t == nil || !rq.handles.has(t.Handle) || !b.Policy.Allows(rq.caller, t.Handle, t.Name) {
+		return nil, unknownTool(name)
+	}
+	return t, nil
 }
 
 func unknownTool(name string) error {

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"strconv"
 	"time"
 
@@ -62,7 +61,7 @@ func explained(e *bridge.Error) (*result, error) {
 	}
 	b, err := json.Marshal(about)
 	if err != nil {
-		return nil, fmt.Errorf("encode an error's members: %w", err)
+		return nil, &jsonrpc.Error{Code: jsonrpc.CodeInternalError, Message: e.Msg} // a member that cannot be JSON: a bug, but the rest is true
 	}
 	out := raw.AppendQuote([]byte(`{"content":[{"type":"text","text":`), text)
 	out = append(append(append(out, `}],"isError":true,"_meta":{"`+errorKey+`":`...), b...), "}}"...)

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
@@ -152,10 +153,16 @@ func (s *Server) narrowed(rq request) *bridge.Snapshot {
 	return bridge.NewSnapshot(view.Version, view.Ready, servers)
 }
 
+// patience is how long a list waits for servers of the caller's own.
+const patience = 10 * time.Second
+
 // settled returns the same once no server in it is still being connected for the
 // first time, or that was waited for long enough: many clients list once, at
 // their start, which may be the bridge's own.
 func (s *Server) settled(ctx context.Context, rq request) (*bridge.Snapshot, error) {
+	if err := s.attach(ctx, rq); err != nil {
+		return nil, err
+	}
 	for {
 		news := s.news()
 		view := s.narrowed(rq)
@@ -168,6 +175,37 @@ func (s *Server) settled(ctx context.Context, rq request) (*bridge.Snapshot, err
 			return nil, context.Cause(ctx)
 		}
 	}
+}
+
+// attach connects the servers that the caller does not share, as a call would, and
+// waits for their first attempts. What is wrong with one, its calls will say.
+func (s *Server) attach(ctx context.Context, rq request) error {
+	b := s.opts.Bridge
+	var pending []<-chan struct{}
+	for _, e := range b.Catalogue.Snapshot(rq.caller).Servers {
+		unknown := len(e.Tools) == 0 && (e.State == bridge.Idle || e.State == bridge.Connecting)
+		if !unknown || !rq.handles.has(e.Handle) || !b.Policy.Sees(rq.caller, e.Handle) {
+			continue
+		}
+		if first, err := b.Catalogue.Attach(rq.caller, e.Handle, true); err == nil && first != nil {
+			pending = append(pending, first)
+		}
+	}
+	if pending == nil {
+		return nil
+	}
+	enough := time.NewTimer(patience)
+	defer enough.Stop()
+	for _, first := range pending {
+		select {
+		case <-first:
+		case <-enough.C:
+			return nil
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+	return nil
 }
 
 const (

@@ -6,6 +6,7 @@ import (
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/json"
+	"strings"
 	"sync/atomic"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
@@ -215,7 +216,7 @@ type names struct {
 	last atomic.Pointer[index]
 }
 
-// An index is of one snapshot.
+// An index is of the names in one snapshot that do not say themselves what they name.
 type index struct {
 	snap  *bridge.Snapshot
 	tools map[string]*bridge.Tool
@@ -223,13 +224,24 @@ type index struct {
 
 // find returns the tool that is published under name, or nil.
 func (n *names) find(snap *bridge.Snapshot, name string) *bridge.Tool {
+	if handle, tool, ok := strings.Cut(name, separator); ok && openapi.OperationID(handle, tool) == name {
+		if srv := snap.Server(handle); srv != nil {
+			return srv.Tool(tool)
+		}
+		return nil
+	}
 	ix := n.last.Load()
 	if ix == nil || ix.snap != snap {
 		ix = &index{snap, make(map[string]*bridge.Tool)}
 		for t := range snap.Tools() {
-			ix.tools[openapi.OperationID(t.Handle, t.Name)] = t
+			if id := openapi.OperationID(t.Handle, t.Name); id != t.Handle+separator+t.Name {
+				ix.tools[id] = t
+			}
 		}
 		n.last.Store(ix)
 	}
 	return ix.tools[name]
 }
+
+// separator stands between handle and tool in a name.
+const separator = "__"
