@@ -35,7 +35,7 @@ func (c *checkCmd) Run(ctx context.Context, io streams) error {
 			for _, t := range s.Skipped {
 				fmt.Fprintf(w, "\tleft out\t%s\t%s\n", line(t.Name), line(t.Reason))
 			}
-			if s.LastError != "" {
+			if cannotBeUsed(s) {
 				failed++
 			}
 		}

@@ -27,17 +27,22 @@ func (a *app) servers(list []config.Server) ([]mcp.ServerConfig, error) {
 			},
 			Allow: s.Tools.Allow, Deny: s.Tools.Deny, Exclude: s.Tools.Disabled,
 			Timeout: s.Timeout, MaxTimeout: b.Timeouts.MaxTimeout,
-			ParseText: s.ParseText, Strict: s.CheckResults == config.CheckStrict,
+			ParseText: s.ParseText, Strict: s.CheckResults == config.CheckStrict, Forward: s.ForwardHeaders,
 			NoReconnect: !s.AutoReconnect, ReconnectDelay: s.ReconnectDelay, Heartbeat: s.Heartbeat,
 		}
 		if !s.Disabled {
-			endpoint, err := a.endpoint(s, limits)
+			var err error
+			if s.Sharing == config.Shared {
+				sc.Endpoint, err = a.endpoint(s, limits)
+			} else {
+				sc.Own, err = a.own(s, limits)
+			}
 			if err != nil {
 				errs = append(errs, fmt.Errorf("server %q: %w", s.Handle, err))
 				continue
 			}
-			sc.Endpoint = endpoint
-			if endpoint.Process() {
+			// What everybody shares over HTTP stays connected.
+			if sc.Own != nil || sc.Endpoint.Process() {
 				sc.Idle = s.IdleTimeout
 			}
 		}
@@ -50,9 +55,6 @@ func (a *app) servers(list []config.Server) ([]mcp.ServerConfig, error) {
 }
 
 func (a *app) endpoint(s config.Server, limits mcp.Limits) (mcp.Endpoint, error) {
-	if err := checkServer(s); err != nil {
-		return nil, err
-	}
 	if s.Transport == config.Stdio {
 		args := make([]mcp.Arg, 0, len(s.Args))
 		for _, v := range s.Args {

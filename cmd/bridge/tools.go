@@ -43,17 +43,24 @@ func (c *toolsCmd) Run(ctx context.Context, io streams) error {
 func missing(view *bridge.Snapshot) error {
 	var errs []error
 	for _, s := range view.Servers {
-		if s.LastError != "" {
+		if cannotBeUsed(s) {
 			errs = append(errs, fmt.Errorf("the server %q cannot be used: %s", s.Handle, line(s.LastError)))
 		}
 	}
 	return errors.Join(errs...)
 }
 
+// cannotBeUsed reports whether a server is broken. One that is connected for each caller
+// apart is not: a command comes as nobody.
+func cannotBeUsed(s *bridge.Server) bool { return s.LastError != "" && s.State != bridge.NeedsCaller }
+
 // printServer prints one line for each tool of s, and for each one that was left out.
 func printServer(w io.Writer, s *bridge.Server) {
 	for _, t := range s.Tools {
 		fmt.Fprintf(w, "%s\t%s\t%s\n", line(s.Handle), line(t.Name), line(firstLine(t)))
+	}
+	if s.State == bridge.NeedsCaller {
+		fmt.Fprintf(w, "%s\t\t(needs a caller: %s)\n", line(s.Handle), line(s.LastError))
 	}
 	for _, t := range s.Skipped {
 		fmt.Fprintf(w, "%s\t%s\t(left out: %s)\n", line(s.Handle), line(t.Name), line(t.Reason))

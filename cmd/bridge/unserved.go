@@ -1,7 +1,6 @@
 package main
 
 import (
-	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -19,15 +18,6 @@ import (
 func checkServed(w io.Writer, cfg *config.Config) error {
 	if len(cfg.Bridge.Auth.Keys) > 0 || len(cfg.Bridge.Auth.JWT) > 0 {
 		return fmt.Errorf("bridge.auth.keys and bridge.auth.jwt are not served by this version: it takes every caller as anonymous; remove them, and listen on loopback only%w", errConfig)
-	}
-	var errs []error
-	for _, s := range cfg.Servers {
-		if err := checkServer(s); err != nil && !s.Disabled {
-			errs = append(errs, fmt.Errorf("mcpServers.%s: %w", s.Handle, err))
-		}
-	}
-	if len(errs) > 0 {
-		return fmt.Errorf("%w%w", errors.Join(errs...), errConfig)
 	}
 	_, store, err := newKeeper(cfg.Bridge.Artifacts, slog.New(slog.DiscardHandler))
 	if err != nil {
@@ -51,8 +41,6 @@ func unserved(cfg *config.Config) []string {
 	}{
 		{"bridge.jobs", b.Jobs, d.Jobs},
 		{"bridge.idempotency", b.Idempotency, d.Idempotency},
-		{"bridge.sources", b.Sources, d.Sources},
-		{"bridge.admin", b.Admin, d.Admin},
 		{"bridge.telemetry.otlp", b.Telemetry.OTLP, d.Telemetry.OTLP},
 		{"bridge.telemetry.debugListen", b.Telemetry.DebugListen, d.Telemetry.DebugListen},
 	}
@@ -68,20 +56,4 @@ func unserved(cfg *config.Config) []string {
 		}
 	}
 	return names
-}
-
-// checkServer refuses a server that relies on what this version does not do.
-func checkServer(s config.Server) error {
-	var what string
-	switch {
-	case s.Sharing != config.Shared:
-		what = "sharing: " + string(s.Sharing)
-	case len(s.CallerRefs()) > 0:
-		what = "${caller." + s.CallerRefs()[0] + "}"
-	case len(s.ForwardHeaders) > 0:
-		what = "forwardHeaders"
-	default:
-		return nil
-	}
-	return fmt.Errorf("%s is not served by this version", what)
 }
