@@ -7,10 +7,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
-	"os"
-	"os/signal"
 	"sync/atomic"
-	"syscall"
 	"time"
 
 	"mcpbridge/internal/artifacts"
@@ -28,20 +25,17 @@ type serveCmd struct {
 
 // Run serves until ctx is done.
 func (c *serveCmd) Run(ctx context.Context, io streams) error {
-	cfg, file, err := c.loadFile(io)
+	cfg, err := c.load(io)
 	if err != nil {
 		return err
 	}
-	from := origin{file: file, listen: cfg.Bridge.Listen, insecure: c.InsecureNoAuth, hangup: make(chan os.Signal, 1)}
-	signal.Notify(from.hangup, syscall.SIGHUP)
-	defer signal.Stop(from.hangup)
 	if c.Listen != "" {
 		cfg.Bridge.Listen = c.Listen
 	}
 	if err := config.CheckExposure(cfg.Bridge.Listen, cfg.Bridge.Auth.Enabled(), c.InsecureNoAuth); err != nil {
 		return fmt.Errorf("%w%w", err, errConfig)
 	}
-	return serve(ctx, cfg, from, telemetry.NewLog(io.stderr, cfg.Bridge.Telemetry.LogLevel))
+	return serve(ctx, cfg, telemetry.NewLog(io.stderr, cfg.Bridge.Telemetry.LogLevel))
 }
 
 // serve starts from the outside in, so that the port listens before any server
@@ -49,7 +43,7 @@ func (c *serveCmd) Run(ctx context.Context, io streams) error {
 // balancers look away, then it drains the requests under way, and only then
 // do the clients go that those requests use, then the processes, and the store
 // of results last, since a call that ends late is still to be kept.
-func serve(ctx context.Context, cfg *config.Config, from origin, log *slog.Logger) (err error) {
+func serve(ctx context.Context, cfg *config.Config, log *slog.Logger) (err error) {
 	b := cfg.Bridge
 	ln, err := new(net.ListenConfig).Listen(ctx, "tcp", b.Listen)
 	if err != nil {
@@ -60,21 +54,12 @@ func serve(ctx context.Context, cfg *config.Config, from origin, log *slog.Logge
 		return errors.Join(err, ln.Close())
 	}
 	defer func() { err = errors.Join(err, store.Close()) }()
-	entryStore, entries, err := openStore(ctx, &b, log)
-	if err != nil {
-		return errors.Join(err, ln.Close())
-	}
-	if entryStore != nil {
-		defer func() { err = errors.Join(err, entryStore.Close()) }()
-	}
-	a, err := newApp(cfg, log, keeper, entries...)
+	a, err := newApp(cfg, log, keeper)
 	if err != nil {
 		return errors.Join(err, ln.Close())
 	}
 	defer func() { err = errors.Join(err, a.Close()) }()
 
-	a.reload = newReloader(a, from, entryStore, entries)
-	a.services = append(a.services, a.reload.services()...)
 	clients := a.publish()
 	defer clients.Close()
 	var stopping atomic.Bool
@@ -127,7 +112,7 @@ func (a *app) handler(keeper *artifacts.Keeper, loopback bool, stopping *atomic.
 		Bridge: a.bridge, Documents: a.documents, Log: a.log, Version: version,
 		BasePath: b.BasePath, Hosts: b.Hosts, Loopback: loopback, Origins: b.CORS.Origins, MCPO: b.Compat.MCPO,
 		RequestBytes: b.Limits.RequestBytes, MaxTimeout: b.Timeouts.MaxTimeout,
-		Status: func() routes.Status { return a.status(keeper) }, Artifacts: keeper, MCP: a.mcp, Admin: a.reload.admin(),
+		Status: func() routes.Status { return a.status(keeper) }, Artifacts: keeper, MCP: a.mcp,
 		Caller: a.headers.with(func(*http.Request) (bridge.Caller, error) { return a.anonymous, nil }),
 		Ready:  func() bool { return !stopping.Load() && a.catalogue.Snapshot(bridge.Caller{}).Ready },
 	})
