@@ -24,6 +24,7 @@ type world struct {
 	spendErr  error
 	openErr   error
 	clientErr error
+	client    func(*Target) error // fails before clients are handed out; nil never
 	admitErr  error
 	allowErr  error
 	clients   []*fakeClient // handed out in turn, the last one again and again
@@ -65,8 +66,13 @@ func (w *world) Allow(EndpointID) (func(error), error) {
 	return func(err error) { w.done = append(w.done, err) }, w.allowErr
 }
 
-func (w *world) Client(context.Context, *Target) (Client, func(), error) {
+func (w *world) Client(_ context.Context, t *Target) (Client, func(), error) {
 	w.step("client")
+	if w.client != nil {
+		if err := w.client(t); err != nil {
+			return nil, nil, err
+		}
+	}
 	if w.clientErr != nil {
 		return nil, nil, w.clientErr
 	}
