@@ -161,8 +161,8 @@ func TestFailuresWhileReading(t *testing.T) {
 			"slice":   with(prefix+"/l", func(v *Value) error { _, err := v.Slice(100, 150); return err }),
 			"chars":   with(prefix+"/s", func(v *Value) error { _, err := v.Slice(50_000, 10); return err }),
 			"text":    with(prefix+"/s", func(v *Value) error { return v.Text(&bytes.Buffer{}) }),
-			"binary":  with(prefix, func(v *Value) error { _, _, err := v.Binary(); return err }),
-			"bytes":   with(prefix+"/data", func(v *Value) error { _, _, err := v.Binary(); return err }),
+			"binary":  with(prefix, func(v *Value) error { _, _, err := bytesOf(v); return err }),
+			"bytes":   with(prefix+"/data", func(v *Value) error { _, _, err := bytesOf(v); return err }),
 			"result": func(a *Artifact) error {
 				v, err := a.Result("")
 				if err != nil {

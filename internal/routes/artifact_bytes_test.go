@@ -1,6 +1,7 @@
 package routes
 
 import (
+	"bytes"
 	"encoding/base64"
 	"fmt"
 	"strconv"
@@ -140,5 +141,31 @@ func TestRanges(t *testing.T) {
 	}
 	if r := k.do("HEAD", "/artifacts/"+k.ref+"/content/1?format=raw", "", "Range: bytes=0-0"); r.status != 200 || r.header.Get("Content-Length") != strconv.Itoa(n) {
 		t.Errorf("HEAD with a range = %d, %v", r.status, r.header)
+	}
+}
+
+// Of a large block only what is asked for is decoded, so that what is broken elsewhere shows late.
+func TestLargeBlocks(t *testing.T) {
+	all := bytes.Repeat(picture, 1000)
+	b64 := base64.StdEncoding.EncodeToString(all)
+	broken := b64[:8000] + "%%%%" + b64[8000:]
+	k := keep(t, `{"content":[{"type":"image","mimeType":"image/png","data":"`+b64+`"},{"type":"image","mimeType":"image/png","data":"`+broken+`"}]}`)
+	k.get("/content/0?format=raw").wantOK(t, string(all))
+	for _, ask := range []string{"/content/0?format=raw", "/content/0/data?format=raw"} {
+		r := k.get(ask, "Range: bytes=5001-5005")
+		if r.status != 206 || r.body != string(all[5001:5006]) || r.header.Get("Content-Range") != fmt.Sprintf("bytes 5001-5005/%d", len(all)) || r.header.Get("Content-Type") != "image/png" {
+			t.Errorf("%s: a range is %d %q %v", ask, r.status, r.body, r.header)
+		}
+	}
+	p := k.get("/content/1?format=raw").wantProblem(t, 400, bridge.Malformed)
+	if !strings.Contains(p["detail"].(string), "base64") {
+		t.Errorf("detail = %q", p["detail"])
+	}
+	r := k.get("/content/1", "Accept: image/png")
+	if r.status != 200 || r.header.Get("Content-Type") != "application/json" || !strings.Contains(r.body, broken) || r.header.Get("Accept-Ranges") != "" || r.header.Get("Content-Disposition") != "" {
+		t.Errorf("in a wanted type: %d %v", r.status, r.header)
+	}
+	if r.header.Get("ETag") != k.get("/content/1").header.Get("ETag") {
+		t.Error("the JSON has two tags")
 	}
 }

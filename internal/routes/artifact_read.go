@@ -197,7 +197,7 @@ func (in *reading) answer(x *exchange, r *http.Request, a *artifacts.Artifact, v
 		}
 		return x.stream(r, "application/json", -1, v.Summarize)
 	}
-	data, mediaType, form, err := in.form(v, parseAccept(r.Header["Accept"]))
+	blob, form, err := in.form(v, parseAccept(r.Header["Accept"]))
 	if err != nil {
 		return err
 	}
@@ -207,7 +207,10 @@ func (in *reading) answer(x *exchange, r *http.Request, a *artifacts.Artifact, v
 		if x.unchanged(r, a, in, form) {
 			return nil
 		}
-		return x.writeBytes(r, mediaType, data)
+		if err := x.writeBytes(r, blob); err == nil || in.raw || bridge.KindOf(err) != bridge.Malformed {
+			return err
+		}
+		x.Header().Del("Accept-Ranges") // there are no bytes after all, so it is JSON
 	case "text":
 		if x.unchanged(r, a, in, form) {
 			return nil
@@ -226,36 +229,36 @@ func (in *reading) answer(x *exchange, r *http.Request, a *artifacts.Artifact, v
 
 // form decides between the value's forms: "json" always is one, a string has
 // "text", and a content block of bytes has "bytes".
-func (in *reading) form(v *artifacts.Value, accept ranges) (data []byte, mediaType, form string, err error) {
+func (in *reading) form(v *artifacts.Value, accept ranges) (blob *artifacts.Blob, form string, err error) {
 	if in.raw {
-		data, mediaType, err = v.Binary()
+		blob, err = v.Binary()
 		if bridge.KindOf(err) == bridge.Malformed && err != nil && v.Kind == raw.String {
-			return nil, "", "text", nil
+			return nil, "text", nil
 		}
-		return data, plainType(mediaType), "bytes", err
+		return blob, "bytes", err
 	}
 	tried := false
 	for _, want := range accept {
 		switch {
 		case want.q == 0, want.matches("application", "json") && accept.weight("application", "json") > 0:
-			return nil, "", "json", nil
+			return nil, "json", nil
 		case v.Kind == raw.String && want.matches("text", "plain") && accept.weight("text", "plain") > 0:
-			return nil, "", "text", nil
+			return nil, "text", nil
 		case !tried:
 			tried = true
-			data, mediaType, err = v.Binary()
+			blob, err = v.Binary()
 			if err != nil && bridge.KindOf(err) != bridge.Malformed {
-				return nil, "", "", err
-			}
-			if err == nil {
-				mediaType = plainType(mediaType)
+				return nil, "", err
 			}
 		}
-		if typ, sub, _ := strings.Cut(mediaType, "/"); mediaType != "" && want.matches(typ, sub) && accept.weight(typ, sub) > 0 {
-			return data, mediaType, "bytes", nil
+		if blob == nil {
+			continue
+		}
+		if typ, sub, _ := strings.Cut(plainType(blob.MediaType), "/"); want.matches(typ, sub) && accept.weight(typ, sub) > 0 {
+			return blob, "bytes", nil
 		}
 	}
-	return nil, "", "json", nil
+	return nil, "json", nil
 }
 
 // plainType returns a stranger's media type without its parameters, which are a

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"mcpbridge/internal/artifacts"
 	"mcpbridge/internal/bridge"
 )
 
@@ -118,18 +119,25 @@ func (x *exchange) foreign(mediaType string) {
 }
 
 // writeBytes answers with a stranger's bytes, or the range of them that is asked for.
-func (x *exchange) writeBytes(r *http.Request, mediaType string, data []byte) error {
-	from, to, ok, err := byteRange(r, x.Header().Get("ETag"), len(data))
+func (x *exchange) writeBytes(r *http.Request, b *artifacts.Blob) error {
+	from, to, ok, err := byteRange(r, x.Header().Get("ETag"), b.Size)
 	if err != nil {
-		x.Header().Set("Content-Range", fmt.Sprintf("bytes */%d", len(data)))
+		x.Header().Set("Content-Range", fmt.Sprintf("bytes */%d", b.Size))
 		return err
 	}
-	x.foreign(mediaType)
-	status := http.StatusOK
-	if ok {
-		x.Header().Set("Content-Range", fmt.Sprintf("bytes %d-%d/%d", from, to-1, len(data)))
-		data, status = data[from:to], http.StatusPartialContent
+	status := http.StatusPartialContent
+	if !ok {
+		from, to, status = 0, b.Size, http.StatusOK
 	}
+	data, err := b.Bytes(from, to)
+	if err != nil {
+		return err
+	}
+	if ok {
+		x.Header().Set("Content-Range", fmt.Sprintf("bytes %d-%d/%d", from, to-1, b.Size))
+	}
+	mediaType := plainType(b.MediaType)
+	x.foreign(mediaType)
 	x.send(r, status, mediaType, data)
 	return nil
 }
