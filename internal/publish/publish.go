@@ -37,6 +37,7 @@ type Options struct {
 	Sessions         int           // most sessions and streams that live between requests; zero is 1000
 	SessionsPerOwner int           // most of them for one owner; zero is 200
 	PageTools        int           // most tools on a page of the list; zero is 1000
+	PageBytes        int           // bytes that end a page early, since clients bound a message; zero is 4 MiB
 }
 
 // A Server publishes tools to MCP clients. Run keeps it going; Close ends its sessions.
@@ -68,6 +69,7 @@ func New(o Options) *Server {
 	o.Sessions = cmp.Or(o.Sessions, 1000)
 	o.SessionsPerOwner = cmp.Or(o.SessionsPerOwner, 200)
 	o.PageTools = cmp.Or(o.PageTools, 1000)
+	o.PageBytes = cmp.Or(o.PageBytes, 4<<20)
 	s := &Server{
 		opts: o, log: cmp.Or(o.Log, slog.New(slog.DiscardHandler)),
 		changed:  make(chan struct{}),

@@ -222,7 +222,7 @@ func TestDeadStream(t *testing.T) {
 	f := newFixture(t)
 	f.opts.WriteTimeout = 50 * time.Millisecond
 	f.client = func(_ context.Context, r bridge.Request) (*bridge.Result, error) {
-		return newResult(`{"content":[{"type":"text","text":"` + strings.Repeat("x", 32<<20) + `"}]}`), nil
+		return newResult(`{"content":[{"type":"text","text":"` + strings.Repeat("x", 16<<20) + `"}]}`), nil
 	}
 	f.serve()
 	id := f.begin()

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
@@ -36,7 +37,12 @@ func (s *Server) ServeStdio(ctx context.Context, in io.Reader, out io.Writer, c 
 	stop := context.AfterFunc(ctx, func() { pw.Close() })
 	defer stop()
 	lines := &lineReader{limit: int(s.opts.RequestBytes), out: w}
-	go func() { pw.CloseWithError(lines.copy(pw, in)) }() // ends with in
+	var over atomic.Bool // in has ended, as it should
+	go func() {          // ends with in
+		err := lines.copy(pw, in)
+		over.Store(err == nil)
+		pw.CloseWithError(err)
+	}()
 	t := &pipeTransport{
 		IOTransport: mcp.IOTransport{Reader: pr, Writer: lines.out, MaxLineLength: -1},
 		end:         ctx.Done(), grace: grace,
@@ -47,6 +53,9 @@ func (s *Server) ServeStdio(ctx context.Context, in io.Reader, out io.Writer, c 
 	select {
 	case err := <-done:
 		p.end()
+		if over.Load() {
+			return nil // a client that has gone may have closed out before the last word
+		}
 		return err
 	case <-ctx.Done():
 	}

@@ -36,7 +36,7 @@ func (p *peer) list(ctx context.Context, req *mcp.ListToolsRequest) (mcp.Result,
 	n, next := 0, ""
 	last := place{}
 	for t := range from.behind(view) {
-		if n == p.s.opts.PageTools || len(out) > pageBytes {
+		if n == p.s.opts.PageTools || len(out) > p.s.opts.PageBytes {
 			next = last.String()
 			break
 		}
@@ -56,9 +56,6 @@ func (p *peer) list(ctx context.Context, req *mcp.ListToolsRequest) (mcp.Result,
 	}
 	return &result{out: p.request(req).out, raw: append(out, '}'), modern: isModern}, nil
 }
-
-// pageBytes ends a page early: clients bound a message, many at 16 MiB.
-const pageBytes = 4 << 20
 
 // appendEntry appends a tool's entry as its server sent it, under its name here.
 // What a strict client would refuse the whole list for is left out.

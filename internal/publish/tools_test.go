@@ -142,12 +142,14 @@ func TestPages(t *testing.T) {
 }
 
 func TestPagesAreBoundedInBytes(t *testing.T) {
-	long := strings.Repeat("x", pageBytes/2)
+	long := strings.Repeat("x", 500)
 	var tools []*bridge.Tool
 	for i := range 5 {
 		tools = append(tools, newTool("b", fmt.Sprint("t", i), `{"name":"t","description":"`+long+`"}`))
 	}
-	f := newFixture(t, newServer("b", tools...)).serve()
+	f := newFixture(t, newServer("b", tools...))
+	f.opts.PageBytes = 1000
+	f.serve()
 	id := f.begin()
 	cursor := ""
 	for _, want := range []int{2, 2, 1} {
