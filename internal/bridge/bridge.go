@@ -167,6 +167,9 @@ type Request struct {
 	// Idle is the time without progress, Total the time in all, after which the call is given up.
 	Idle, Total time.Duration
 	Progress    func(params json.RawMessage)
+	Log         func(params json.RawMessage)
+	// Ask, if set, answers what the server asks while the call is running.
+	Ask Asker
 }
 
 // A Keeper turns results into artifacts.
@@ -357,7 +360,7 @@ func (b *Bridge) again(ctx context.Context, c *Call) (*Tool, []byte, error) {
 }
 
 func (b *Bridge) request(c *Call, t *Tool, args []byte) Request {
-	r := Request{Tool: t, Args: args, Caller: c.Caller, Idle: t.Target.Timeout, Total: t.Target.MaxTimeout, Progress: c.Progress}
+	r := Request{Tool: t, Args: args, Caller: c.Caller, Idle: t.Target.Timeout, Total: t.Target.MaxTimeout, Progress: c.Progress, Log: c.Log, Ask: c.Ask}
 	if c.Timeout > 0 {
 		r.Idle = 0 // the caller's own bound takes its place, and ctx has it
 	}

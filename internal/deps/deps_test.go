@@ -37,7 +37,7 @@ var may = map[string][]string{
 	"web/webtest": {}, // for tests only
 	// Reading an artifact goes through three types of its package, each with methods that
 	// return the next; interfaces for them here would say it all a second time.
-	"routes":  {"bridge", "raw", "openapi", "identity", "web", "artifacts"},
+	"routes":  {"bridge", "raw", "jobs", "openapi", "identity", "web", "artifacts"},
 	"publish": {"bridge", "raw", "openapi", "identity"},
 	"mcptest": {"raw"},
 }

@@ -171,14 +171,15 @@ func (m *Manager) find(o bridge.Owner, id string) *Job {
 	return nil
 }
 
-var errUnknown = &bridge.Error{Kind: bridge.NotFound, Op: "jobs.find", Msg: "You have no such job; GET /jobs lists those that you have. A job is forgotten some time after its end."}
+// ErrUnknown is the error of whoever names a job that it does not have.
+var ErrUnknown error = &bridge.Error{Kind: bridge.NotFound, Op: "jobs.find", Msg: "You have no such job; GET /jobs lists those that you have. A job is forgotten some time after its end."}
 
 // Changes returns how the caller's job is, its events behind the given one as far
 // as they are still kept, and a channel that is closed when there is more.
 func (m *Manager) Changes(_ context.Context, c bridge.Caller, id string, after uint64) (Record, []Event, <-chan struct{}, error) {
 	j := m.find(c.Owner(), id)
 	if j == nil {
-		return Record{}, nil, nil, errUnknown
+		return Record{}, nil, nil, ErrUnknown
 	}
 	rec, events, more := j.Changes(after)
 	return rec, events, more, nil
@@ -201,7 +202,7 @@ func (m *Manager) List(_ context.Context, c bridge.Caller) ([]Record, error) {
 func (m *Manager) Cancel(_ context.Context, c bridge.Caller, id string) error {
 	j := m.find(c.Owner(), id)
 	if j == nil {
-		return errUnknown
+		return ErrUnknown
 	}
 	j.cancel(errByCaller)
 	return nil
@@ -213,7 +214,7 @@ func (m *Manager) Cancel(_ context.Context, c bridge.Caller, id string) error {
 func (m *Manager) Reply(_ context.Context, c bridge.Caller, id string, replies map[string]bridge.Reply) error {
 	j := m.find(c.Owner(), id)
 	if j == nil {
-		return errUnknown
+		return ErrUnknown
 	}
 	return j.reply(replies)
 }

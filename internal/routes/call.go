@@ -53,12 +53,14 @@ func (x *exchange) invoke(r *http.Request, handle, tool string) (err error) {
 		return err
 	}
 	accept := parseAccept(r.Header["Accept"])
-	if err := accept.check(); err != nil {
-		return err
-	}
-	wait, err := x.wait(r)
+	m, err := x.manner(r, accept)
 	if err != nil {
 		return err
+	}
+	if !m.stream {
+		if err := accept.check(); err != nil {
+			return err
+		}
 	}
 	if c.Args, err = x.readBody(r); err != nil {
 		return err
@@ -67,7 +69,10 @@ func (x *exchange) invoke(r *http.Request, handle, tool string) (err error) {
 	if err := x.precondition(r, c); err != nil {
 		return err
 	}
-	a, err := x.perform(r, c, wait)
+	if !c.DryRun && (m.async || m.stream || x.mayAsk(c)) {
+		return x.viaJob(r, c, m, accept)
+	}
+	a, err := x.perform(r, c, m.wait)
 	x.Header()["Vary"] = varyCall
 	if err != nil {
 		return err
@@ -178,7 +183,7 @@ var (
 			Schema:      &huma.Schema{Type: huma.TypeString, Enum: []any{"0", "1", "false", "true"}},
 		},
 		param("header", "If-Match", "The schema_sha256 that the caller knows of the tool, as an entity tag: if the tool has other schemas by now, it is not called."),
-		param("header", "Prefer", "wait=N gives the call N seconds at most. return=minimal answers the summary view of the artifact, in which long texts are cut."),
+		param("header", "Prefer", "wait=N gives the call N seconds at most. respond-async answers 202 with a job at once or, with wait=N, if the call lasts longer than that. return=minimal answers the summary view of the artifact, in which long texts are cut."),
 	}
 
 	argumentsBody = &huma.RequestBody{
@@ -211,6 +216,12 @@ func (s *server) callAnswers() map[string]*huma.Response {
 		bridge.Malformed, Unauthenticated, bridge.Forbidden, bridge.NotFound, NotAcceptable, SchemaChanged, TooLarge, UnsupportedMediaType,
 		bridge.InvalidArguments, bridge.ToolError, bridge.RateLimited, bridge.UpstreamError, bridge.UpstreamAuth, bridge.OutcomeUnknown,
 		bridge.ResultTooLarge, bridge.InvalidResult, bridge.Overloaded, bridge.Unavailable, bridge.NotReady, bridge.DeadlineExceeded)
+	ok.Content["text/event-stream"] = &huma.MediaType{Schema: &huma.Schema{Type: huma.TypeString}}
+	m["202"] = s.jsonAnswer("The call goes on as a job: with Prefer: respond-async, or because the server asks something.", JobInfo{})
+	m["202"].Headers = map[string]*huma.Header{
+		"Location":    textHeader("The job."),
+		"Retry-After": textHeader("When to look again, in seconds."),
+	}
 	m["204"] = &huma.Response{Description: "The dry run found nothing against the call."}
 	return m
 }

@@ -54,6 +54,7 @@ func apiConfig() huma.Config {
 				{Name: "calls", Description: "Run tools."},
 				{Name: "catalogue", Description: "See which servers and tools there are."},
 				{Name: "artifacts", Description: "Fetch results again, whole or in parts."},
+				{Name: "jobs", Description: "Calls that outlast their request."},
 				{Name: "documents", Description: "OpenAPI documents of the tools, and pages that show them."},
 				{Name: "operations", Description: "For those who run the bridge."},
 				{Name: "administration", Description: "Change the servers while the bridge runs."},

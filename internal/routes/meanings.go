@@ -58,6 +58,16 @@ var meanings = map[bridge.Kind]meaning{
 		"Accept names only types that no tool can produce. The tool was not called.",
 		"Accept application/json, text/plain, or an image or audio type.",
 	},
+	bridge.JobConflict: {
+		409, "Job conflict",
+		"The job asks nothing, or no longer does, or it was cancelled.",
+		"Look at GET /jobs/{id}: requests is what it asks, and only then can it be answered, once.",
+	},
+	bridge.IdempotencyConflict: {
+		409, "Idempotency conflict",
+		"The Idempotency-Key was used before with another tool or other arguments. The tool was not called.",
+		"Use a new key for each new call, and the same key only to repeat the very same call.",
+	},
 	SchemaChanged: {
 		412, "Schema changed",
 		"The tool's schemas are no longer those that If-Match names. The tool was not called.",

@@ -9,21 +9,28 @@ import (
 	"mcpbridge/internal/bridge"
 )
 
-// wait returns the time that "Prefer: wait=N" (RFC 7240 section 4.3) allows the
-// call, at most MaxTimeout. Zero is no preference. Other preferences are for others.
+// wait returns the time that "Prefer: wait=N" allows the call; zero is no preference.
 func (x *exchange) wait(r *http.Request) (time.Duration, error) {
+	d, _, err := x.waits(r, false)
+	return d, err
+}
+
+// waits returns the time that "Prefer: wait=N" (RFC 7240 section 4.3) allows, at
+// most MaxTimeout, and whether there is one. Zero is allowed where it means not to
+// wait at all. Other preferences are for others.
+func (x *exchange) waits(r *http.Request, zero bool) (time.Duration, bool, error) {
 	value, ok := preference(r.Header["Prefer"], "wait")
 	if !ok {
-		return 0, nil
+		return 0, false, nil
 	}
 	n, err := strconv.ParseUint(value, 10, 31)
-	if err != nil || n == 0 {
-		return 0, &bridge.Error{
+	if err != nil || n == 0 && !zero {
+		return 0, false, &bridge.Error{
 			Kind: bridge.Malformed, Op: "routes.wait",
 			Msg: "In Prefer, wait must be a whole number of seconds from 1.",
 		}
 	}
-	return min(time.Duration(n)*time.Second, x.s.MaxTimeout), nil
+	return min(time.Duration(n)*time.Second, x.s.MaxTimeout), true, nil
 }
 
 // preference returns the value of the preference called name; of several the first one counts.

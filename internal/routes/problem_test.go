@@ -30,6 +30,8 @@ func TestKinds(t *testing.T) {
 		{bridge.NotFound, 404, "INFO"},
 		{MethodNotAllowed, 405, "INFO"},
 		{NotAcceptable, 406, "INFO"},
+		{bridge.JobConflict, 409, "INFO"},
+		{bridge.IdempotencyConflict, 409, "INFO"},
 		{SchemaChanged, 412, "INFO"},
 		{PreconditionFailed, 412, "INFO"},
 		{TooLarge, 413, "INFO"},
@@ -95,6 +97,7 @@ func TestEveryKindOfTheDomainHasAMeaning(t *testing.T) {
 		bridge.Internal, bridge.Malformed, bridge.Forbidden, bridge.NotFound, bridge.InvalidArguments, bridge.ToolError,
 		bridge.RateLimited, bridge.Overloaded, bridge.Unavailable, bridge.NotReady, bridge.StoreUnavailable, bridge.UpstreamError,
 		bridge.UpstreamAuth, bridge.OutcomeUnknown, bridge.ResultTooLarge, bridge.InvalidResult, bridge.DeadlineExceeded,
+		bridge.JobConflict, bridge.IdempotencyConflict,
 	} {
 		m, ok := meanings[k]
 		if !ok || m.status < 400 || m.title == "" || m.what == "" || m.do == "" {

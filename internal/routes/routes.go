@@ -23,6 +23,7 @@ import (
 
 	"mcpbridge/internal/artifacts"
 	"mcpbridge/internal/bridge"
+	"mcpbridge/internal/jobs"
 )
 
 // Options say what to serve, and to whom. Bridge and Documents must be set.
@@ -53,6 +54,8 @@ type Options struct {
 	Admin Admin
 	// MCPO serves the tools under /mcpo too, in the shapes of the program mcpo.
 	MCPO bool
+	// Jobs runs the calls that outlast their request, and those that are answered as events. Nil has every call wait.
+	Jobs *jobs.Manager
 	// Artifacts has the results that can be fetched again at /artifacts, so answers refer to that. Nil is none.
 	Artifacts *artifacts.Keeper
 	// MCP serves MCP clients at /mcp, for the caller that was identified. Nil is none.
@@ -118,6 +121,7 @@ func (s *server) routes() {
 	s.mcpoRoutes()      // /mcpo…
 	s.catalogueRoutes() // GET /tools…
 	s.artifactRoutes()  // GET, DELETE /artifacts…
+	s.jobRoutes()       // GET, DELETE /jobs…, POST /jobs/{id}/input
 	s.documentRoutes()  // GET /openapi.json …
 	s.pageRoutes()      // GET /docs …, /
 	s.healthRoutes()    // GET /healthz, /readyz

@@ -1,0 +1,157 @@
+package routes
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+	"time"
+
+	"mcpbridge/internal/bridge"
+	"mcpbridge/internal/jobs"
+)
+
+// A manner is how the caller of a tool wants to be answered.
+type manner struct {
+	async  bool // as a job, if it lasts longer than wait
+	waits  bool // wait is given
+	wait   time.Duration
+	stream bool // as events
+}
+
+// manner reads what the request says of it.
+func (x *exchange) manner(r *http.Request, accept ranges) (m manner, err error) {
+	if x.s.Jobs != nil {
+		_, m.async = preference(r.Header["Prefer"], "respond-async")
+		m.stream = !m.async && accept.stream()
+	}
+	m.wait, m.waits, err = x.waits(r, m.async)
+	return m, err
+}
+
+// stream reports whether events are wanted more than JSON.
+func (rs ranges) stream() bool {
+	for _, want := range rs {
+		switch {
+		case want.q == 0 || want.matches("application", "json"):
+			return false
+		case want.typ == "text" && want.sub == "event-stream":
+			return true
+		}
+	}
+	return false
+}
+
+// applied says what of Prefer was honoured, beside what a header says already.
+func (m manner) applied(h http.Header) {
+	var all []string
+	if m.async {
+		all = append(all, "respond-async")
+	}
+	if m.waits {
+		all = append(all, fmt.Sprintf("wait=%d", int(m.wait.Seconds())))
+	}
+	if all != nil {
+		h.Set("Preference-Applied", strings.Join(all, ", "))
+	}
+}
+
+// mayAsk reports whether the call's server may ask something before it answers.
+func (x *exchange) mayAsk(c *bridge.Call) bool {
+	if x.s.Jobs == nil {
+		return false
+	}
+	tool, err := x.s.Bridge.Find(c)
+	return err == nil && tool.Target.Asks
+}
+
+var errLeft = errors.New("the caller went away")
+
+// viaJob makes a call that may outlast its request, that is answered as events, or
+// that may ask something on its way.
+func (x *exchange) viaJob(r *http.Request, c *bridge.Call, m manner, accept ranges) error {
+	// What can be refused is refused here and now, not by a job or in a stream.
+	check := *c
+	check.DryRun = true
+	if _, err := x.s.Bridge.Invoke(r.Context(), &check); err != nil {
+		return err
+	}
+	m.applied(x.Header())
+	switch {
+	case m.async:
+		c.Timeout = x.s.MaxTimeout
+	case m.waits:
+		c.Timeout = max(m.wait-time.Since(x.start), time.Nanosecond)
+	}
+	x.call = &bridge.Call{Handle: c.Handle, Tool: c.Tool} // the job writes into c
+	if m.async && m.wait == 0 {
+		j, err := x.s.Jobs.Submit(r.Context(), c)
+		if err != nil {
+			return err
+		}
+		return x.accepted(r, j)
+	}
+	j := x.s.Jobs.Start(r.Context(), c)
+	defer j.Leave(errLeft)
+	if m.stream {
+		return x.streamCall(r, j)
+	}
+	if done, err := x.await(r, j, m); err != nil || !done {
+		if err != nil {
+			return err
+		}
+		return x.accepted(r, j)
+	}
+	a, err := j.Outcome()
+	x.call = j.Call()
+	h := x.Header()
+	h["Server-Timing"] = []string{serverTiming(&x.call.Timing)}
+	h["Vary"] = varyCall
+	if err != nil {
+		return err
+	}
+	x.breach = a.Breach
+	x.answer(r, a, accept)
+	return nil
+}
+
+// await waits until the job is done, and reports that, or until its caller is to
+// be told of the job: it asks something, or the time that the caller waits is over.
+func (x *exchange) await(r *http.Request, j *jobs.Job, m manner) (done bool, err error) {
+	var over <-chan time.Time
+	if m.async {
+		timer := time.NewTimer(m.wait - time.Since(x.start))
+		defer timer.Stop()
+		over = timer.C
+	}
+	for {
+		rec, _, more := j.Changes(0)
+		if rec.State == jobs.InputRequired {
+			return false, nil
+		}
+		select {
+		case <-j.Done():
+			return true, nil
+		case <-more:
+		case <-over:
+			return false, x.s.Jobs.Publish(j)
+		case <-r.Context().Done():
+			return false, r.Context().Err()
+		}
+	}
+}
+
+// accepted answers that the call goes on as a job.
+func (x *exchange) accepted(r *http.Request, j *jobs.Job) error {
+	h := x.Header()
+	h.Set("Location", root(x, r)+"jobs/"+j.ID())
+	h.Set("Retry-After", "1")
+	h.Set("Cache-Control", "no-store")
+	h["Vary"] = varyCall
+	body, err := encode(x.jobInfo(r, j.Record()))
+	if err != nil {
+		return err
+	}
+	x.send(r, http.StatusAccepted, "application/json", body)
+	return nil
+}
