@@ -14,6 +14,7 @@ import (
 	"mcpbridge/internal/config"
 	"mcpbridge/internal/gate"
 	"mcpbridge/internal/identity"
+	"mcpbridge/internal/jobs"
 	"mcpbridge/internal/local"
 	"mcpbridge/internal/mcp"
 	"mcpbridge/internal/mcp/stdio"
@@ -36,6 +37,9 @@ type app struct {
 	headers    callerHeaders // what callers bring for servers
 
 	mcp       func(http.ResponseWriter, *http.Request, bridge.Caller) // serves MCP clients; nil until publish
+	jobs      *jobs.Manager                                           // nil until serve
+	merged    *merged                                                 // the servers that it began with
+	reload    *reloader                                               // nil until serve
 	listeners []func()                                                // called when the catalogue has changed; fixed once it runs
 	services  []func(context.Context)                                 // that run starts, each until its context ends
 
@@ -49,19 +53,21 @@ type keeper interface {
 	local.Artifacts
 }
 
-// newApp makes the app of a configuration, whose results go to keeper. Nothing is connected yet.
-func newApp(cfg *config.Config, log *slog.Logger, keeper keeper) (*app, error) {
+// newApp makes the app of a configuration and of the administration's entries, whose
+// results go to keeper. Nothing is connected yet.
+func newApp(cfg *config.Config, log *slog.Logger, keeper keeper, entries ...config.Entry) (*app, error) {
 	a := &app{config: cfg, log: log, supervisor: stdio.NewSupervisor(log), stop: func() {}}
 	a.anonymous = bridge.Caller{Scopes: bridge.AllScopes, Rule: anonymous(cfg.Bridge.Auth.Anonymous)}
 	b := cfg.Bridge
 	a.circuits = breaker.New(breaker.Options{Failures: b.Breaker.Failures, Cooldown: b.Breaker.Cooldown, MaxCooldown: b.Breaker.MaxCooldown})
 	a.gate = gate.New(gate.Options{MaxWait: orInstant(b.Queue.MaxWait), MaxWaiting: orNone(b.Queue.MaxWaiting), MaxWaitingPerCaller: orNone(b.Queue.MaxWaitingPerCaller)})
 	a.pool = mcp.NewPool(mcp.PoolOptions{Connects: b.Pool.Connects, MaxProcesses: b.Pool.MaxProcesses, Drain: orInstant(b.CancelGrace), Circuit: a.circuits, Log: log})
-	a.headers.set(headerNames(cfg.Servers))
-	servers, err := a.servers(cfg.Servers)
+	m, err := a.merge(cfg, entries)
 	if err != nil {
 		return nil, errors.Join(err, a.Close())
 	}
+	a.merged = m
+	a.headers.set(headerNames(m.used))
 	compiler := openapi.NewSchemas(log)
 	host, err := local.NewHost(local.Options{
 		Handles: []local.Handle{local.Builtin(keeper)}, Compiler: compiler, Next: a.pool,
@@ -71,7 +77,7 @@ func newApp(cfg *config.Config, log *slog.Logger, keeper keeper) (*app, error) {
 		return nil, errors.Join(err, a.Close())
 	}
 	a.catalogue = mcp.NewCatalogue(mcp.CatalogueOptions{
-		Servers: servers, Local: host.Servers(), ReadyGrace: orInstant(b.ReadyGrace), OwnIdle: cmp.Or(b.Pool.IdleTimeout, 24*time.Hour),
+		Servers: m.servers, Users: m.users, Local: host.Servers(), ReadyGrace: orInstant(b.ReadyGrace), OwnIdle: cmp.Or(b.Pool.IdleTimeout, 24*time.Hour),
 		Registry: mcp.NewRegistry(mcp.RegistryOptions{
 			Pool: a.pool, Compiler: compiler, Log: log,
 			Lists:  mcp.ListLimits{Pages: b.Limits.Pages, Tools: b.Limits.ToolsPerServer, Timeout: b.Timeouts.Call},

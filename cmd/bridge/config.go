@@ -21,6 +21,41 @@ var errConfig = errors.New("")
 
 // load reads the configuration and prints its warnings.
 func (f configFlags) load(io streams) (*config.Config, error) {
+	cfg, _, err := f.loadFile(io)
+	return cfg, err
+}
+
+// loadFile does the same, and returns the file, or nil if the configuration is not from one.
+func (f configFlags) loadFile(io streams) (*config.Config, *config.File, error) {
+	cfg, err := f.withoutFile(io)
+	if cfg != nil || err != nil {
+		return cfg, nil, err
+	}
+	path := f.Config
+	if path == "" {
+		path = io.getenv("BRIDGE_CONFIG")
+	}
+	if path == "" {
+		found, err := config.Find(".")
+		if err != nil {
+			return nil, nil, fmt.Errorf("%w; or try the built-in server with --demo%w", err, errConfig)
+		}
+		path = found
+	}
+	file := config.NewFile(path, io.getenv)
+	cfg, warnings, err := file.Load()
+	printWarnings(io.stderr, path, warnings)
+	if err != nil {
+		if list, ok := errors.AsType[*config.Error](err); ok {
+			return nil, nil, fmt.Errorf("%s: %s:\n%w%w", path, count(len(list.Problems), "problem"), err, errConfig)
+		}
+		return nil, nil, fmt.Errorf("%w%w", err, errConfig)
+	}
+	return cfg, file, checkServed(io.stderr, cfg)
+}
+
+// withoutFile returns the configuration that the command line is, or nil if it is none.
+func (f configFlags) withoutFile(io streams) (*config.Config, error) {
 	switch command := io.command; {
 	case len(command) > 0 && (f.Demo || f.Config != ""), f.Demo && f.Config != "":
 		return nil, fmt.Errorf("use one of --config, --demo and a command behind --; %w", errUsage)
@@ -31,26 +66,7 @@ func (f configFlags) load(io streams) (*config.Config, error) {
 	case f.Demo:
 		return demoConfig()
 	}
-	path := f.Config
-	if path == "" {
-		path = io.getenv("BRIDGE_CONFIG")
-	}
-	if path == "" {
-		found, err := config.Find(".")
-		if err != nil {
-			return nil, fmt.Errorf("%w; or try the built-in server with --demo%w", err, errConfig)
-		}
-		path = found
-	}
-	cfg, warnings, err := config.Load(path, io.getenv)
-	printWarnings(io.stderr, path, warnings)
-	if err != nil {
-		if list, ok := errors.AsType[*config.Error](err); ok {
-			return nil, fmt.Errorf("%s: %s:\n%w%w", path, count(len(list.Problems), "problem"), err, errConfig)
-		}
-		return nil, fmt.Errorf("%w%w", err, errConfig)
-	}
-	return cfg, checkServed(io.stderr, cfg)
+	return nil, nil //nolint:nilnil // as the comment says
 }
 
 func printWarnings(w io.Writer, path string, warnings []config.Problem) {

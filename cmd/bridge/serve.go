@@ -7,7 +7,10 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"os"
+	"os/signal"
 	"sync/atomic"
+	"syscall"
 	"time"
 
 	"mcpbridge/internal/artifacts"
@@ -25,17 +28,20 @@ type serveCmd struct {
 
 // Run serves until ctx is done.
 func (c *serveCmd) Run(ctx context.Context, io streams) error {
-	cfg, err := c.load(io)
+	cfg, file, err := c.loadFile(io)
 	if err != nil {
 		return err
 	}
+	from := origin{file: file, listen: cfg.Bridge.Listen, insecure: c.InsecureNoAuth, hangup: make(chan os.Signal, 1)}
+	signal.Notify(from.hangup, syscall.SIGHUP)
+	defer signal.Stop(from.hangup)
 	if c.Listen != "" {
 		cfg.Bridge.Listen = c.Listen
 	}
 	if err := config.CheckExposure(cfg.Bridge.Listen, cfg.Bridge.Auth.Enabled(), c.InsecureNoAuth); err != nil {
 		return fmt.Errorf("%w%w", err, errConfig)
 	}
-	return serve(ctx, cfg, telemetry.NewLog(io.stderr, cfg.Bridge.Telemetry.LogLevel))
+	return serve(ctx, cfg, from, telemetry.NewLog(io.stderr, cfg.Bridge.Telemetry.LogLevel))
 }
 
 // serve starts from the outside in, so that the port listens before any server
@@ -43,7 +49,7 @@ func (c *serveCmd) Run(ctx context.Context, io streams) error {
 // balancers look away, then it drains the requests under way, and only then
 // do the clients go that those requests use, then the processes, and the store
 // of results last, since a call that ends late is still to be kept.
-func serve(ctx context.Context, cfg *config.Config, log *slog.Logger) (err error) {
+func serve(ctx context.Context, cfg *config.Config, from origin, log *slog.Logger) (err error) {
 	b := cfg.Bridge
 	ln, err := new(net.ListenConfig).Listen(ctx, "tcp", b.Listen)
 	if err != nil {
@@ -54,14 +60,25 @@ func serve(ctx context.Context, cfg *config.Config, log *slog.Logger) (err error
 		return errors.Join(err, ln.Close())
 	}
 	defer func() { err = errors.Join(err, store.Close()) }()
-	a, err := newApp(cfg, log, keeper)
+	entryStore, entries, err := openStore(ctx, &b, log)
+	if err != nil {
+		return errors.Join(err, ln.Close())
+	}
+	if entryStore != nil {
+		defer func() { err = errors.Join(err, entryStore.Close()) }()
+	}
+	a, err := newApp(cfg, log, keeper, entries...)
 	if err != nil {
 		return errors.Join(err, ln.Close())
 	}
 	defer func() { err = errors.Join(err, a.Close()) }()
 
+	a.reload = newReloader(a, from, entryStore, entries)
+	a.services = append(a.services, a.reload.services()...)
 	clients := a.publish()
 	defer clients.Close()
+	a.jobs = a.newJobs()
+	defer func() { err = errors.Join(err, a.jobs.Close()) }()
 	var stopping atomic.Bool
 	srv := &http.Server{
 		Handler:           a.handler(keeper, isLoopback(ln.Addr()), &stopping),
@@ -90,6 +107,7 @@ func serve(ctx context.Context, cfg *config.Config, log *slog.Logger) (err error
 	sctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), b.ShutdownGrace)
 	defer cancel()
 	if srv.Shutdown(sctx) == nil {
+		a.jobs.Drain(sctx) // nobody can start another
 		return nil
 	}
 	log.LogAttrs(ctx, slog.LevelWarn, "requests are cut, the grace is over")
@@ -112,7 +130,7 @@ func (a *app) handler(keeper *artifacts.Keeper, loopback bool, stopping *atomic.
 		Bridge: a.bridge, Documents: a.documents, Log: a.log, Version: version,
 		BasePath: b.BasePath, Hosts: b.Hosts, Loopback: loopback, Origins: b.CORS.Origins, MCPO: b.Compat.MCPO,
 		RequestBytes: b.Limits.RequestBytes, MaxTimeout: b.Timeouts.MaxTimeout,
-		Status: func() routes.Status { return a.status(keeper) }, Artifacts: keeper, MCP: a.mcp,
+		Status: func() routes.Status { return a.status(keeper) }, Artifacts: keeper, Jobs: a.jobs, MCP: a.mcp, Admin: a.reload.admin(),
 		Caller: a.headers.with(func(*http.Request) (bridge.Caller, error) { return a.anonymous, nil }),
 		Ready:  func() bool { return !stopping.Load() && a.catalogue.Snapshot(bridge.Caller{}).Ready },
 	})

@@ -18,6 +18,7 @@ func (a *app) status(k *artifacts.Keeper) routes.Status {
 		Endpoints: make([]routes.EndpointStatus, 0, len(pool.Endpoints)),
 		Gates:     make([]routes.GateStatus, 0, len(gates.Accounts)),
 		Artifacts: artifactStatus(k.Stats()),
+		Config:    a.reload.status(),
 	}
 	for _, e := range pool.Endpoints {
 		row := routes.EndpointStatus{

@@ -91,6 +91,9 @@ func (d *decoder) bridgeKeys(o *object, b *Bridge) {
 	a := o.get("admin").object()
 	a.text("stateFile", &b.Admin.StateFile, notEmpty, noControls)
 	b.Admin.StateFile = d.absolute(b.Admin.StateFile)
+	if f := a.get("stateFile"); f.present() && !b.Sources.Redis.IsZero() {
+		d.warn(f.line, f.path, "has no effect beside sources.redis, which takes its place")
+	}
 	a.bool("allowCommands", &b.Admin.AllowCommands)
 	a.close()
 

@@ -45,7 +45,7 @@ func TestFull(t *testing.T) {
 				Timeout:  45 * time.Second, StartTimeout: 90 * time.Second, HandshakeTimeout: 2500 * time.Millisecond,
 				MaxConcurrent: 3, Rate: config.Rate{Count: 100, Per: time.Minute},
 				ReconnectDelay: 500 * time.Millisecond, Heartbeat: 10 * time.Minute,
-				Sharing:        config.PerUser, ParseText: true, CheckResults: config.CheckStrict, Elicitation: true,
+				Sharing: config.PerUser, ParseText: true, CheckResults: config.CheckStrict, Elicitation: true,
 			},
 			{
 				Handle: "search", Name: "search", Transport: config.HTTP,
