@@ -219,6 +219,19 @@ func (m *Manager) Reply(_ context.Context, c bridge.Caller, id string, replies m
 	return j.reply(replies)
 }
 
+// Drain waits until nothing runs any more, or ctx ends.
+func (m *Manager) Drain(ctx context.Context) {
+	idle := make(chan struct{})
+	go func() { // ended by Close at the latest
+		m.work.Wait()
+		close(idle)
+	}()
+	select {
+	case <-idle:
+	case <-ctx.Done():
+	}
+}
+
 // Close cancels what runs, waits for it, and forgets everything.
 func (m *Manager) Close() error {
 	m.stop(bridge.ErrStopping)

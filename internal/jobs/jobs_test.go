@@ -266,6 +266,26 @@ func TestClose(t *testing.T) {
 	}
 }
 
+func TestDrain(t *testing.T) {
+	end := make(chan struct{})
+	m := manager(t, Options{}, func(context.Context, *bridge.Call) (*bridge.Answer, error) {
+		<-end
+		return answers(t, "1")
+	})
+	j := submit(t, m, &bridge.Call{Caller: ann})
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	m.Drain(ctx)
+	if j.Record().State.Final() {
+		t.Error("the job ended with the patience of who waited")
+	}
+	close(end)
+	m.Drain(t.Context())
+	if !j.Record().State.Final() {
+		t.Error("the job was not waited for")
+	}
+}
+
 // A thousand jobs of one caller: as many as may run do, the others are refused;
 // those that have ended are kept within bounds, and no other caller notices.
 func TestBounds(t *testing.T) {

@@ -1,0 +1,41 @@
+package main
+
+import (
+	"context"
+	"log/slog"
+	"time"
+
+	"mcpbridge/internal/bridge"
+	"mcpbridge/internal/jobs"
+	"mcpbridge/internal/openapi"
+)
+
+// newJobs makes the manager of calls that outlast their request.
+func (a *app) newJobs() *jobs.Manager {
+	b := a.config.Bridge
+	schemas := openapi.NewSchemas(a.log)
+	return jobs.New(jobs.Options{
+		Invoke: a.bridge.Invoke,
+		Compile: func(schema []byte) (bridge.Checker, error) {
+			t := &bridge.Tool{Handle: "input", Name: "input", Input: schema}
+			err := schemas.Compile(t)
+			return t.Arguments, err
+		},
+		Ended: a.jobEnded,
+		TTL:   b.Jobs.TTL, PerCaller: b.Jobs.PerCaller, InputWait: b.Jobs.InputWait, Events: b.Jobs.Events,
+	})
+}
+
+// jobEnded writes the line of a call whose request did not see its end.
+func (a *app) jobEnded(j *jobs.Job) {
+	rec, c := j.Record(), j.Call()
+	attrs := []slog.Attr{
+		slog.String("job", rec.ID), slog.String("state", string(rec.State)), slog.Duration("duration", time.Since(rec.Created)),
+		slog.String("caller", c.Caller.ID), slog.String("handle", rec.Handle), slog.String("tool", rec.Tool),
+		slog.Duration("queue", c.Timing.Queue), slog.Duration("upstream", c.Timing.Upstream),
+	}
+	if rec.Problem != nil {
+		attrs = append(attrs, slog.String("code", string(rec.Problem.Kind)))
+	}
+	a.log.LogAttrs(context.Background(), slog.LevelInfo, "job ended", attrs...)
+}
