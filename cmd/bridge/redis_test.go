@@ -130,8 +130,9 @@ func TestRedisGoesAway(t *testing.T) {
 			t.Errorf("with Redis again: %d %s", got.StatusCode, got.body)
 		}
 	}
-	if !strings.Contains(p.log(), "a result is not kept as an artifact") {
-		t.Error("nothing was logged")
+	// Of many results that were lost there are few lines.
+	if n := strings.Count(p.log(), "results are not kept as artifacts"); n < 1 || n > 5 || !strings.Contains(p.log(), "results are kept as artifacts again") {
+		t.Errorf("%d lines were logged", n)
 	}
 }
 

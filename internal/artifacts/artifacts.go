@@ -51,6 +51,7 @@ type Keeper struct {
 	log       *slog.Logger
 
 	kept, tooBig, failed atomic.Int64
+	outage               outage
 }
 
 var _ bridge.Keeper = (*Keeper)(nil)
@@ -109,20 +110,28 @@ func (k *Keeper) Keep(ctx context.Context, c bridge.Caller, t *bridge.Tool, r *b
 		return nil
 	}
 	k.kept.Add(1)
+	if lost, ok := k.outage.over(); ok {
+		k.log.LogAttrs(ctx, slog.LevelInfo, "results are kept as artifacts again", slog.Int64("lost", lost))
+	}
 	if held != nil {
 		rec = held
 	}
 	return &bridge.Artifact{Ref: rec.Ref, Type: rec.Type, Expires: rec.Expires}
 }
 
-// lost counts and logs a result that is not kept.
+// lost counts a result that is not kept, and logs it: one that is too big alone, of many that the store does not take the last.
 func (k *Keeper) lost(ctx context.Context, t *bridge.Tool, r *bridge.Result, err error) {
-	n := &k.failed
+	lost := int64(1)
 	if errors.Is(err, errTooBig) {
-		n = &k.tooBig
+		k.tooBig.Add(1)
+	} else {
+		k.failed.Add(1)
+		if lost = k.outage.failed(); lost == 0 {
+			return
+		}
 	}
-	n.Add(1)
-	k.log.LogAttrs(ctx, slog.LevelWarn, "a result is not kept as an artifact", slog.String("handle", t.Handle), slog.String("tool", t.Name), slog.Int("bytes", len(r.Raw)), slog.Any("error", err))
+	k.log.LogAttrs(ctx, slog.LevelWarn, "results are not kept as artifacts", slog.Int64("lost", lost),
+		slog.String("handle", t.Handle), slog.String("tool", t.Name), slog.Int("bytes", len(r.Raw)), slog.Any("error", err))
 }
 
 // record makes the record of a result and those of its parts that have references of their own.

@@ -152,18 +152,43 @@ func TestListNewestFirst(t *testing.T) {
 		if err != nil || len(p.Artifacts) != 24 || p.Next != "" || len(slicesOf(p, want[3])) != 0 {
 			t.Errorf("after Delete: %d entries, next %q, %v", len(p.Artifacts), p.Next, err)
 		}
-		for _, bad := range []string{"!", "zz zz", "-1.x"} {
-			if _, err := k.List(t.Context(), c, bad, 10); kindOf(err) != bridge.Malformed && kindOf(err) != "" {
+		for _, bad := range []string{"!", "zz zz", "-1.x", "5", "zz", ".", "5.", ".mcp~x", "+5.mcp~x", "05.mcp~x", "5.mcp~x.1.", "5.«artifact:mcp~x»"} {
+			if _, err := k.List(t.Context(), c, bad, 10); kindOf(err) != bridge.Malformed {
 				t.Errorf("List with cursor %q: %v", bad, err)
 			}
-		}
-		if _, err := k.List(t.Context(), c, "!", 10); kindOf(err) != bridge.Malformed {
-			t.Errorf("List with a wrong cursor: %v", err)
 		}
 		if _, err := k.List(t.Context(), c, "", 0); kindOf(err) != bridge.Malformed {
 			t.Errorf("List of none: %v", err)
 		}
 	})
+}
+
+// The cursors of a store in memory are good for one owner, in one process.
+func TestForgedCursors(t *testing.T) {
+	k, other := New(Options{Store: NewMemory(1 << 20)}), New(Options{Store: NewMemory(1 << 20)})
+	for range 3 {
+		for _, at := range []*Keeper{k, other} {
+			keep(t, at, ann, structured(t, `{}`))
+			keep(t, at, bob, structured(t, `{}`))
+		}
+	}
+	p, err := k.List(t.Context(), ann, "", 1)
+	if err != nil || p.Next == "" {
+		t.Fatalf("List = %+v, %v", p, err)
+	}
+	if q, err := k.List(t.Context(), ann, p.Next, 10); err != nil || len(q.Artifacts) != 2 {
+		t.Errorf("the next page is %+v, %v", q, err)
+	}
+	for name, list := range map[string]func() (*Page, error){
+		"another owner":   func() (*Page, error) { return k.List(t.Context(), bob, p.Next, 10) },
+		"another process": func() (*Page, error) { return other.List(t.Context(), ann, p.Next, 10) },
+		"another place":   func() (*Page, error) { return k.List(t.Context(), ann, "1"+p.Next, 10) },
+		"more behind":     func() (*Page, error) { return k.List(t.Context(), ann, p.Next+".", 10) },
+	} {
+		if q, err := list(); kindOf(err) != bridge.Malformed {
+			t.Errorf("%s: %+v, %v", name, q, err)
+		}
+	}
 }
 
 func TestExpiry(t *testing.T) {

@@ -3,7 +3,9 @@ package artifacts
 import (
 	"container/list"
 	"context"
+	"crypto/rand"
 	"strconv"
+	"strings"
 	"sync"
 	"time"
 )
@@ -14,7 +16,8 @@ const recordBytes = 1 << 10
 // Memory is a store in this process, bounded by bytes: the oldest go first. Artifacts that
 // expired go when the next one comes; nothing runs in the background.
 type Memory struct {
-	limit int64
+	limit  int64
+	secret string // what cursors are known by
 
 	mu      sync.Mutex
 	held    map[memoryKey]*held  // guarded by mu, as all below
@@ -45,7 +48,7 @@ var _ Store = (*Memory)(nil)
 
 // NewMemory returns a store that holds up to limit bytes. With 0 it keeps nothing.
 func NewMemory(limit int64) *Memory {
-	return &Memory{limit: limit, held: make(map[memoryKey]*held), age: list.New(), lists: make(map[owner]*list.List)}
+	return &Memory{limit: limit, secret: rand.Text(), held: make(map[memoryKey]*held), age: list.New(), lists: make(map[owner]*list.List)}
 }
 
 func (m *Memory) put(_ context.Context, r *record, parts []*record) (*record, error) {
@@ -132,8 +135,9 @@ func (m *Memory) get(_ context.Context, o owner, ref string) (*record, source, e
 func (m *Memory) list(_ context.Context, o owner, cursor string, limit int) ([]*record, string, error) {
 	before := ^uint64(0)
 	if cursor != "" {
-		n, err := strconv.ParseUint(cursor, 36, 64)
-		if err != nil {
+		serial, _, _ := strings.Cut(cursor, ".")
+		n, err := strconv.ParseUint(serial, 36, 64)
+		if err != nil || m.cursor(o, n) != cursor {
 			return nil, "", errCursor
 		}
 		before = n
@@ -153,11 +157,17 @@ func (m *Memory) list(_ context.Context, o owner, cursor string, limit int) ([]*
 			continue
 		}
 		if len(rs) == limit {
-			return rs, strconv.FormatUint(last, 36), nil
+			return rs, m.cursor(o, last), nil
 		}
 		rs, last = append(rs, h.record), h.serial
 	}
 	return rs, "", nil
+}
+
+// cursor returns the cursor behind a record in an owner's list. No other owner's, and none of another process, is the same.
+func (m *Memory) cursor(o owner, serial uint64) string {
+	n := strconv.FormatUint(serial, 36)
+	return n + "." + o.hash(m.secret + n)[:16]
 }
 
 func (m *Memory) remove(_ context.Context, o owner, ref string) error {

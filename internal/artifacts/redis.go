@@ -386,7 +386,7 @@ func (s *Redis) list(ctx context.Context, o owner, cursor string, limit int) ([]
 	if cursor != "" {
 		n, ref, ok := strings.Cut(cursor, ".")
 		us, err := strconv.ParseInt(n, 36, 64)
-		if !ok || err != nil {
+		if name, isRef := parseRef(ref); !ok || err != nil || !isRef || name.String() != ref || strconv.FormatInt(us, 36) != n {
 			return nil, "", errCursor
 		}
 		least, last = strconv.FormatInt(us, 10), ref
