@@ -385,23 +385,6 @@ func certificate(t *testing.T, dir string) (cert, key string) {
 	return cert, key
 }
 
-func TestRedisSentinel(t *testing.T) {
-	master := startRedis(t)
-	conf := filepath.Join(t.TempDir(), "sentinel.conf")
-	if err := os.WriteFile(conf, fmt.Appendf(nil, "sentinel monitor first 127.0.0.1 %d 1\n", master.port), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	sentinel := startSentinel(t, conf)
-	k := New(Options{Store: openRedis(t, fmt.Sprintf("redis://%s?master_name=first&addr=%s", sentinel.addr(), sentinel.addr()))})
-	ref := keep(t, k, ann, structured(t, `{"a":1}`)).Ref
-	if got := at(t, open(t, k, ann, ref), "/a"); got != "1" {
-		t.Errorf("/a = %s", got)
-	}
-	if n := master.client(t).DBSize(t.Context()).Val(); n == 0 {
-		t.Error("the master holds nothing")
-	}
-}
-
 func TestRedisURLs(t *testing.T) {
 	for _, bad := range []string{"", "memory", "http://h", "redis://h:x", "redis://h/a/b", "redis://user:geheim@h/?nonsense=1", "redis://u:geheim@h?addr=%zz", "redis://u:geheim@h?addr=x", "redis://u:geheim@h?master_name=m&addr=x", "://geheim"} {
 		s, err := OpenRedis(bad)
