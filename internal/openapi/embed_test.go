@@ -39,10 +39,10 @@ func TestEmbed(t *testing.T) {
 		},
 		{name: "null", schema: `{"type":"null","description":"d"}`, want: `{"const":null,"description":"d"}`},
 		{name: "null among others", schema: `{"type":"array","items":{"type":"null"},"prefixItems":[{"type":"null"},{"anyOf":[{"type":"integer"},{"type":"null"}]}]}`, want: `{"type":"array","items":{"const":null},"prefixItems":[{"const":null},{"anyOf":[{"type":"integer"},{"type":"null"}]}]}`},
-		{name: "null and a list", schema: `{"type":"null","enum":[null]}`},
-		{name: "constants", schema: `{"properties":{"a":{"const":"x"},"b":{"enum":[1,2]},"c":{"enum":[1,2.5]},"d":{"const":null},"e":{"enum":["x",null],"title":"E"}}}`, want: `{"properties":{"a":{"type":"string","const":"x"},"b":{"type":"integer","enum":[1,2]},"c":{"type":"number","enum":[1,2.5]},"d":{"const":null},"e":{"type":["string","null"],"enum":["x",null],"title":"E"}}}`},
+		{name: "null by a list", schema: `{"properties":{"a":{"type":"null","enum":[null]},"b":{"anyOf":[{"const":null,"title":"N"},{"enum":[null,null]},{"type":"string","enum":[null]}]}}}`, want: `{"properties":{"a":{"const":null},"b":{"anyOf":[{"type":"null","title":"N"},{"type":"null"},{"type":"string","enum":[null]}]}}}`},
+		{name: "constants", schema: `{"properties":{"a":{"const":"x"},"b":{"enum":[1,2]},"c":{"enum":[1,2.5]},"d":{"const":null},"e":{"enum":["x",null],"title":"E"}}}`, want: `{"properties":{"a":{"type":"string","const":"x"},"b":{"type":"integer","enum":[1,2]},"c":{"type":"number","enum":[1,2.5]},"d":{"const":null},"e":{"anyOf":[{"type":"string","enum":["x"]},{"type":"null"}],"title":"E"}}}`},
 		{name: "a constant and a list", schema: `{"const":"x","enum":["x"]}`},
-		{name: "constants of many types", schema: `{"title":"T","enum":["x",1,null,true,2.5,{"a":[]},[{"b":null,"c":true}]],"default":1}`, want: `{"title":"T","anyOf":[{"type":"string","enum":["x"]},{"type":"null"},{"type":"boolean","enum":[true]},{"type":"number","enum":[1,2.5]},` +
+		{name: "constants of many types", schema: `{"title":"T","enum":["x",1,null,true,2.5,{"a":[]},[{"b":null,"c":true}]],"default":1}`, want: `{"title":"T","anyOf":[{"type":"string","enum":["x"]},{"type":"null"},{"type":"boolean","allOf":[{"const":true}]},{"type":"number","enum":[1,2.5]},` +
 			`{"type":"object","properties":{"a":{"type":"array","items":{"not":{}}}},"required":["a"],"additionalProperties":false},` +
 			`{"type":"array","prefixItems":[{"type":"object","properties":{"b":{"const":null},"c":{"type":"boolean","allOf":[{"const":true}]}},"required":["b","c"],"additionalProperties":false}],"items":{"not":{}},"minItems":1}],"default":1}`},
 		{name: "constants of many types beside alternatives", schema: `{"enum":["x",1],"anyOf":[{},{}]}`},

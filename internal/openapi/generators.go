@@ -29,12 +29,14 @@ func (e *embedder) told(ms []member) []member {
 	said := object(ms...)
 	typ, values := said.get("type"), constantsOf(said)
 	names := typesOfValues(values)
-	plain := oneType(names)
+	plain := len(names) == 1 && names[0] != ""
 	switch {
 	case slices.Equal(names, []string{"boolean"}) && (typ == nil || fitAll(values, typ)):
 		return flags(ms, values)
-	case typ == nil && plain && !slices.Equal(names, []string{"null"}):
-		return append([]member{{"type", typeNode(names)}}, ms...)
+	case plain && names[0] == "null" && (typ == nil || hasType(typ, "null")):
+		return onlyNull(ms)
+	case typ == nil && plain:
+		return append([]member{{"type", quoted(names[0])}}, ms...)
 	case len(names) > 0 && !plain && said.get("anyOf") == nil && (typ == nil || fitAll(values, typ)) && few(values):
 		return byType(ms, values, names)
 	case typ != nil && hasType(typ, "array") && said.get("items") == nil && said.get("prefixItems") == nil && !e.s.counts:
@@ -133,7 +135,10 @@ func byType(ms []member, values []*node, names []string) []member {
 				own = append(own, v)
 			}
 		}
-		if len(own) > 0 {
+		switch {
+		case name == "boolean":
+			kinds = append(kinds, object(flags(nil, own)...))
+		case len(own) > 0:
 			kinds = append(kinds, object(member{"type", quoted(name)}, member{"enum", array(own...)}))
 		}
 	}
@@ -187,8 +192,19 @@ func only(v *node) *node {
 	}
 }
 
-// constNull writes the type null as a constant: Java's generator takes it for a class,
-// unless it is one of several alternatives.
+// onlyNull writes null as a type, which is its best known form among alternatives.
+func onlyNull(ms []member) []member {
+	out := []member{{"type", quoted("null")}}
+	for _, m := range ms {
+		if m.key != "type" && m.key != "enum" && m.key != "const" {
+			out = append(out, m)
+		}
+	}
+	return out
+}
+
+// constNull writes the type null as a constant: where it is no alternative, Java's
+// generator takes it for a class.
 func constNull(n *node) *node {
 	i := slices.IndexFunc(n.members, func(m member) bool { return m.key == "type" && m.val.text() == "null" })
 	if i < 0 || n.get("enum") != nil || n.get("const") != nil {
@@ -197,17 +213,6 @@ func constNull(n *node) *node {
 	ms := slices.Clone(n.members)
 	ms[i] = member{"const", null}
 	return object(ms...)
-}
-
-func typeNode(names []string) *node {
-	if len(names) == 1 {
-		return quoted(names[0])
-	}
-	ts := make([]*node, len(names))
-	for i, n := range names {
-		ts[i] = quoted(n)
-	}
-	return array(ts...)
 }
 
 // typesOfValues returns the types of scalars among values; objects and lists are
@@ -223,11 +228,6 @@ func typesOfValues(values []*node) []string {
 		names = slices.Delete(names, i, i+1)
 	}
 	return names
-}
-
-// oneType reports whether types are one, or one and null.
-func oneType(names []string) bool {
-	return len(names) == 1 && names[0] != "" || len(names) == 2 && slices.Contains(names, "null") && !slices.Contains(names, "")
 }
 
 // typeOfValue returns the type of a scalar, else "".

@@ -9,10 +9,10 @@ import (
 // OpenAPI 3.0 has no type null and no lists of types: a schema of one type can be
 // nullable, and that is all.
 
-// onlyNull are the members of a schema that null fits, and the empty string: with
+// nullOrEmpty are the members of a schema that null fits, and the empty string: with
 // an enum of null Java's generator writes what does not compile, and nullable means
 // nothing beside no type.
-func (s *oldSchema) onlyNull() []member {
+func (s *oldSchema) nullOrEmpty() []member {
 	s.same = false
 	return []member{{"type", quoted("string")}, {"nullable", yes}, {"maxLength", count(0)}}
 }
@@ -46,12 +46,12 @@ func (s *oldSchema) types() {
 	case len(names) == 0 && s.has("enum"):
 		if len(values.elems) == 1 && values.elems[0].is(raw.Null) {
 			s.out = slices.DeleteFunc(s.out, func(m member) bool { return m.key == "enum" })
-			s.out = append(s.onlyNull(), s.out...)
+			s.out = append(s.nullOrEmpty(), s.out...)
 			return
 		}
-		s.all = append(s.all, object(s.onlyNull()...))
+		s.all = append(s.all, object(s.nullOrEmpty()...))
 	case len(names) == 0:
-		s.out = append(s.onlyNull(), s.out...)
+		s.out = append(s.nullOrEmpty(), s.out...)
 	case len(names) == 1:
 		s.out = append(s.typed(names[0], nullable, nil), s.out...)
 	default:
@@ -106,6 +106,11 @@ func (s *oldSchema) distribute(names []string, nullable bool) {
 	s.add("anyOf", array(kinds...))
 }
 
+// oneType reports whether types are one, or one and null.
+func oneType(names []string) bool {
+	return len(names) == 1 && names[0] != "" || len(names) == 2 && slices.Contains(names, "null") && !slices.Contains(names, "")
+}
+
 // alternatives converts anyOf and oneOf. Null among them makes another of them
 // nullable, if there is one that can be.
 func (s *oldSchema) alternatives(m member) {
@@ -127,7 +132,7 @@ func (s *oldSchema) alternatives(m member) {
 			i = -1 // null could fit two
 		}
 		if i < 0 {
-			kinds = append(kinds, object(s.onlyNull()...))
+			kinds = append(kinds, object(s.nullOrEmpty()...))
 			exact = false
 		} else {
 			kinds[i] = withNull(kinds[i])
