@@ -2,11 +2,16 @@ package remote
 
 import (
 	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
 	"crypto/x509"
 	"encoding/json"
 	"encoding/pem"
 	"fmt"
 	"io"
+	"math/big"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
@@ -448,4 +453,73 @@ func writeCA(t *testing.T, c *x509.Certificate) string {
 		t.Fatal(err)
 	}
 	return path
+}
+
+// Our certificate for a server is for nobody else, but all that is asked of the server itself has it.
+func TestCredentialWithCertificate(t *testing.T) {
+	leakFree(t)
+	cert, key := selfSigned(t)
+	ask := func(need tls.ClientAuthType) *guarded {
+		g := newGuarded(t, false)
+		g.Server.Close()
+		g.Server = httptest.NewUnstartedServer(g.Config.Handler)
+		g.TLS = &tls.Config{ClientAuth: need}
+		g.StartTLS()
+		return g
+	}
+	g, id := ask(tls.RequireAnyClientCert), ask(tls.RequestClientCert)
+	guard := id.Config.Handler
+	id.Config.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if len(r.TLS.PeerCertificates) > 0 {
+			t.Errorf("our certificate was shown to %s", r.URL.Path)
+		}
+		guard.ServeHTTP(w, r)
+	})
+	g.describe("/.well-known/oauth-protected-resource/mcp", g.URL+"/mcp", id.URL)
+	id.on["/.well-known/oauth-authorization-server"] = jsonOf(map[string]any{"issuer": id.URL, "token_endpoint": id.URL + "/token"})
+	o := g.options(t)
+	o.TLS = TLS{CA: writeCA(t, g.Certificate()), Cert: cert, Key: key}
+	if err := dial(t, o).Close(); err != nil {
+		t.Error(err)
+	}
+	if !slices.Contains(id.paths(), "/token") {
+		t.Errorf("the authorization server was asked for %q", id.paths())
+	}
+}
+
+// selfSigned returns the files of a certificate that is its own authority, and of its key.
+func selfSigned(t *testing.T) (cert, key string) {
+	t.Helper()
+	k, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	template := &x509.Certificate{SerialNumber: big.NewInt(1), NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour)}
+	der, err := x509.CreateCertificate(rand.Reader, template, template, k.Public(), k)
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	cert, key = filepath.Join(dir, "cert.pem"), filepath.Join(dir, "key.pem")
+	keyDER, err := x509.MarshalECPrivateKey(k)
+	for path, text := range map[string]string{cert: asPEM("CERTIFICATE", der, nil), key: asPEM("EC PRIVATE KEY", keyDER, err)} {
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return cert, key
+}
+
+// Whatever a server sends as a challenge, reading it ends, and what is shown of it is short and on one line.
+func FuzzChallenge(f *testing.F) {
+	f.Add(`Bearer error="insufficient_scope", scope="a b", error_description="x\"y", resource_metadata="https://h/x"`)
+	f.Add(`Basic realm="x", Bearer`)
+	f.Add(`Negotiate abc==,Bearer error=`)
+	f.Fuzz(func(t *testing.T, line string) {
+		c := &Conn{where: "it"}
+		r := &reply{Response: &http.Response{StatusCode: 403, Header: http.Header{"Www-Authenticate": {line}}}}
+		if got := c.refusedToken(r, ""); len(got) > 10*excerptChars || strings.ContainsAny(got, "\r\n\x00") {
+			t.Errorf("%q becomes %q", line, got)
+		}
+	})
 }
