@@ -161,8 +161,10 @@ type Client interface {
 
 // A Request is what a client needs to make a call.
 type Request struct {
-	Tool   *Tool
-	Args   []byte // one JSON object on one line
+	Tool *Tool
+	Args []byte // one JSON object on one line
+	// Resume are members of the params that go on with a call whose server wanted something; nil at first.
+	Resume []byte
 	Caller Caller
 	// Idle is the time without progress, Total the time in all, after which the call is given up.
 	Idle, Total time.Duration
@@ -217,7 +219,7 @@ func (b *Bridge) Invoke(ctx context.Context, c *Call) (*Answer, error) {
 	if err := b.Breaker.Open(tool.Target.Endpoint); err != nil {
 		return nil, err
 	}
-	tool, res, err := b.call(ctx, c, tool, args)
+	tool, res, err := b.rounds(ctx, c, tool, args)
 	if err != nil {
 		return nil, err
 	}
@@ -325,10 +327,12 @@ func (b *Bridge) check(c *Call, t *Tool) ([]byte, error) {
 // call runs the tool and returns it, since it may be another one by then. A client can die
 // at any time: its slots then go back before another is connected. And its server can be
 // replaced at any time: the tool is then found again, on the one that took its place.
-func (b *Bridge) call(ctx context.Context, c *Call, t *Tool, args []byte) (*Tool, *Result, error) {
+func (b *Bridge) call(ctx context.Context, c *Call, t *Tool, args, resume []byte) (*Tool, *Result, error) {
 	const tries, moves = 3, 10
 	for try, moved := 1, 0; ; {
-		res, err := b.try(ctx, c, b.request(c, t, args))
+		r := b.request(c, t, args)
+		r.Resume = resume
+		res, err := b.try(ctx, c, r)
 		e, ok := errors.AsType[*Error](err)
 		switch {
 		case !ok || ctx.Err() != nil:

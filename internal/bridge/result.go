@@ -16,6 +16,7 @@ type Result struct {
 	Structured json.RawMessage // its structuredContent; nil if there is none
 	Meta       json.RawMessage // its _meta; nil if there is none
 	IsError    bool            // the tool says that it failed
+	Wanted     *Wanted         // what the server wants first, if this is no answer yet
 
 	data [][]byte
 }

@@ -2,8 +2,10 @@ package mcp
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 
 	"mcpbridge/internal/bridge"
 	"mcpbridge/internal/mcp/rpc"
@@ -32,13 +34,25 @@ func (c *Client) Connected() bool {
 
 // Call implements [bridge.Client].
 func (c *Client) Call(ctx context.Context, r bridge.Request, letGo func()) (*bridge.Result, error) {
-	b, err := c.conn.Do(ctx, &rpc.Request{
+	q := rpc.Request{
 		Method: "tools/call", Params: r.Tool.Params, Args: r.Args,
 		Name: r.Tool.Name, Input: r.Tool.Input, Header: forwarded(r.Tool.Target, r.Caller),
-		Idle: r.Idle, Total: r.Total, Progress: r.Progress, LetGo: letGo,
-	})
+		Idle: r.Idle, Total: r.Total, Progress: r.Progress, Log: r.Log, LetGo: letGo,
+	}
+	if r.Resume != nil {
+		q.Params = slices.Concat(r.Resume, []byte{','}, r.Tool.Params)
+	}
+	if r.Ask != nil && r.Tool.Target.Asks {
+		q.Ask = asker(r.Ask)
+	}
+	b, err := c.conn.Do(ctx, &q)
 	if err != nil {
 		return nil, c.explain(err, r.Tool)
+	}
+	if c.conn.Peer().Modern() {
+		if w := bridge.ParseWanted(b); w != nil {
+			return &bridge.Result{Raw: b, Wanted: w}, nil
+		}
 	}
 	res, err := bridge.ParseResult(b)
 	if err != nil {
@@ -48,6 +62,18 @@ func (c *Client) Call(ctx context.Context, r bridge.Request, letGo func()) (*bri
 		}
 	}
 	return res, nil
+}
+
+// asker puts what a server asks in the middle of a call to the call's caller.
+func asker(ask bridge.Asker) func(context.Context, json.RawMessage) ([]byte, error) {
+	const id = "1" // it is the only one
+	return func(ctx context.Context, params json.RawMessage) ([]byte, error) {
+		replies, err := ask(ctx, []bridge.Question{bridge.ParseQuestion(id, params)})
+		if err != nil {
+			return nil, err
+		}
+		return replies[id].Append(nil), nil
+	}
 }
 
 // forwarded returns those of the caller's headers that go along with each call of the target, or nil.

@@ -58,6 +58,14 @@ type Request struct {
 	// of each progress notification for it, in order, before Do returns. It must not block.
 	Progress func(params json.RawMessage)
 
+	// Log, if set, gets the params of each log message that the transport ties to this request. It must not block.
+	Log func(params json.RawMessage)
+
+	// Ask, if set, answers what the server asks during this request: it gets the
+	// params of an elicitation and returns its result, on one line. An error refuses it. The
+	// idle clock stands still meanwhile. Its context ends with the request.
+	Ask func(ctx context.Context, params json.RawMessage) ([]byte, error)
+
 	// LetGo, if set, is called exactly once when the server has let go of the request: with
 	// its answer; with the end of the connection; or, after Do was given up, when the
 	// late answer came or the grace for it is over.
@@ -89,6 +97,10 @@ type Options struct {
 	Handshake   time.Duration // bounds the handshake; zero is 20 s
 	CancelGrace time.Duration // how long a cancelled call is waited for; zero is 5 s
 	ResultBytes int64         // bounds one answer; zero is 64 MiB
+
+	// Elicitation offers the server to ask, wherever its questions can be tied to a request. Exclusive
+	// says that there is one call at a time, so that any question is that call's.
+	Elicitation, Exclusive bool
 
 	// ListChanged, if set, is called when the server says that a list of its has
 	// changed: "tools", "resources" or "prompts". It must not block.

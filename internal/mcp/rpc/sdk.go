@@ -8,7 +8,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// NewClient returns an SDK client that offers no capabilities of its own, hands
+// NewClient returns an SDK client that offers elicitation if o says so and nothing else, hands
 // changed lists to o.ListChanged, and leaves input_required to us.
 func NewClient(o Options) *mcp.Client {
 	changed := func(list string) {
@@ -16,11 +16,15 @@ func NewClient(o Options) *mcp.Client {
 			o.ListChanged(list)
 		}
 	}
+	offers := &mcp.ClientCapabilities{}
+	if o.Elicitation {
+		offers.Elicitation = &mcp.ElicitationCapabilities{Form: &mcp.FormElicitationCapabilities{}, URL: &mcp.URLElicitationCapabilities{}}
+	}
 	return mcp.NewClient(
 		&mcp.Implementation{Name: cmp.Or(o.ClientName, "mcp-bridge"), Version: cmp.Or(o.ClientVersion, "dev")},
 		&mcp.ClientOptions{
 			Logger:                     cmp.Or(o.Log, slog.New(slog.DiscardHandler)),
-			Capabilities:               &mcp.ClientCapabilities{},
+			Capabilities:               offers,
 			MultiRoundTrip:             &mcp.MultiRoundTripOptions{Disabled: true},
 			ToolListChangedHandler:     func(context.Context, *mcp.ToolListChangedRequest) { changed("tools") },
 			ResourceListChangedHandler: func(context.Context, *mcp.ResourceListChangedRequest) { changed("resources") },

@@ -68,7 +68,7 @@ func dial(ctx context.Context, o *Options, version string) (_ *Conn, refused boo
 	defer cancel()
 	// The SDK's Connect would wait for its own end, in which the wire has no part.
 	stop := context.AfterFunc(hctx, func() { c.end(cause{closed: true}) })
-	session, err := rpc.NewClient(o.Options).Connect(hctx, wire{c}, &mcp.ClientSessionOptions{ProtocolVersion: version})
+	session, err := rpc.NewClient(offered(o.Options, version)).Connect(hctx, wire{c}, &mcp.ClientSessionOptions{ProtocolVersion: version})
 	// The SDK may have noticed the context's end before our function was started.
 	late := !stop() || err != nil && hctx.Err() != nil
 	if err == nil {

@@ -44,7 +44,9 @@ func (c *Conn) line(b []byte, own bool) {
 			c.skip(b, "it is not JSON-RPC")
 		}
 	case f.ID != nil:
-		c.forward(b)
+		if !methodIs(f.Method, "elicitation/create") || !c.elicitation(&f) {
+			c.forward(b)
+		}
 	case methodIs(f.Method, "notifications/progress"):
 		// All tokens are the lane's.
 		if token, ours := parseID(raw.Get(f.Params, "progressToken")); ours {

@@ -48,6 +48,8 @@ type call struct {
 	done chan answer  // gets one answer, from whoever takes the call out of the map
 	seen atomic.Int64 // when its last progress came (see sinceStart), or 0
 
+	asker // what the server asks in the middle of it
+
 	mu       sync.Mutex
 	progress func(json.RawMessage) // nil once nobody wants it
 }
@@ -82,6 +84,9 @@ func (l *lane) do(ctx context.Context, r *rpc.Request) (json.RawMessage, error) 
 	}
 
 	c := &call{done: make(chan answer, 1), progress: r.Progress}
+	if r.Ask != nil {
+		defer c.begin(ctx, r.Ask)()
+	}
 	l.mu.Lock()
 	if err := l.ended; err != nil {
 		l.mu.Unlock()
@@ -197,7 +202,11 @@ func (c *call) left(r *rpc.Request) time.Duration {
 		left = time.Duration(sent + int64(r.Total) - now)
 	}
 	if r.Idle > 0 {
-		idle := time.Duration(max(sent, c.seen.Load()) + int64(r.Idle) - now)
+		last := max(sent, c.seen.Load())
+		if c.waits.Load() > 0 { // for a person, which is not the server's silence
+			last = now
+		}
+		idle := time.Duration(last + int64(r.Idle) - now)
 		if r.Total <= 0 || idle < left {
 			left = idle
 		}
