@@ -121,6 +121,31 @@ func TestCallWaitsForItsServer(t *testing.T) {
 	})
 }
 
+// What is connected already, for somebody with whom the caller shares it, is there at once.
+func TestCallOfWhatIsConnected(t *testing.T) {
+	w := newWorld()
+	found := w.snapshot
+	w.attach = func(Caller, string, bool) (<-chan struct{}, error) {
+		w.snapshot = found
+		return nil, nil
+	}
+	for name, use := range map[string]func() error{
+		"Invoke": func() error { _, err := w.Invoke(t.Context(), &Call{Handle: "s", Tool: "t"}); return err },
+		"Find":   func() error { _, err := w.Find(&Call{Handle: "s", Tool: "t"}); return err },
+		"View": func() error {
+			if w.View(Caller{}).Server("s").Tool("t") == nil {
+				return errors.New("the tool is not there")
+			}
+			return nil
+		},
+	} {
+		w.snapshot = NewSnapshot(1, true, []*Server{{Handle: "s", State: Idle}})
+		if err := use(); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
 func TestCallThatCannotWait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld()

@@ -263,12 +263,13 @@ func (b *Bridge) find(c *Call) (t *Tool, settled <-chan struct{}, err error) {
 	if t := srv.Tool(c.Tool); t != nil {
 		return t, nil, nil
 	}
-	settled, err = b.Catalogue.Attach(c.Caller, c.Handle, true)
-	if err != nil {
+	if settled, err = b.Catalogue.Attach(c.Caller, c.Handle, true); err != nil {
 		return nil, nil, err
 	}
-	if settled != nil {
-		snap = b.Catalogue.Snapshot(c.Caller)
+	// It may be connected already, for somebody with whom the caller shares it.
+	snap = b.Catalogue.Snapshot(c.Caller)
+	if srv := snap.Server(c.Handle); srv != nil && srv.Tool(c.Tool) != nil {
+		return srv.Tool(c.Tool), nil, nil
 	}
 	return nil, settled, b.unknown(snap, c)
 }

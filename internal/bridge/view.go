@@ -36,14 +36,14 @@ func (b *Bridge) Attach(c Caller) { b.attach(c, true) }
 
 func (b *Bridge) attach(c Caller, headers bool) *Snapshot {
 	snap := b.Catalogue.Snapshot(c)
-	begun := false
+	attached := false
 	for _, s := range snap.Servers {
 		if s.State == Idle && s.Listed.IsZero() && b.Policy.Sees(c, s.Handle) {
-			settled, err := b.Catalogue.Attach(c, s.Handle, headers)
-			begun = begun || err == nil && settled != nil // a call will say what is wrong
+			_, err := b.Catalogue.Attach(c, s.Handle, headers)
+			attached = attached || err == nil // a call will say what is wrong
 		}
 	}
-	if begun {
+	if attached {
 		return b.Catalogue.Snapshot(c)
 	}
 	return snap
