@@ -473,12 +473,16 @@ func TestCredentialWithCertificate(t *testing.T) {
 		if len(r.TLS.PeerCertificates) > 0 {
 			t.Errorf("our certificate was shown to %s", r.URL.Path)
 		}
+		if got := r.UserAgent(); got != "mcp-bridge/dev" || r.Header.Get("X-Key") != "" {
+			t.Errorf("%s was asked by %q with %v", r.URL.Path, got, r.Header)
+		}
 		guard.ServeHTTP(w, r)
 	})
 	g.describe("/.well-known/oauth-protected-resource/mcp", g.URL+"/mcp", id.URL)
 	id.on["/.well-known/oauth-authorization-server"] = jsonOf(map[string]any{"issuer": id.URL, "token_endpoint": id.URL + "/token"})
 	o := g.options(t)
 	o.TLS = TLS{CA: writeCA(t, g.Certificate()), Cert: cert, Key: key}
+	o.Headers = http.Header{"X-Key": {"for the server"}, "User-Agent": {"for the server"}}
 	if err := dial(t, o).Close(); err != nil {
 		t.Error(err)
 	}

@@ -10,7 +10,9 @@
 // fails one call and not the session. The ids of the two halves never meet.
 //
 // Start at [Dial]; negotiate.go finds out what the server speaks, call.go is the
-// life of a call, exchange.go its way over Streamable HTTP, and sse.go over HTTP+SSE.
+// life of a call, exchange.go its way over Streamable HTTP, and sse.go over HTTP+SSE. Where
+// requests carry a token, tokens.go keeps it, discover.go finds out where it is to be had,
+// and grant.go asks for it.
 package remote
 
 import (
@@ -82,6 +84,7 @@ type Conn struct {
 	tokens  *Tokens     // nil without a credential
 	secrets redaction
 
+	agent       string      // what we call ourselves in headers
 	configured  http.Header // headers without our own User-Agent
 	credentials bool        // the requests carry some
 	rt          http.RoundTripper
@@ -148,6 +151,17 @@ func Dial(ctx context.Context, o Options) (*Conn, error) {
 // clientInfo is what we call ourselves, as [rpc.NewClient] has it.
 func clientInfo(o rpc.Options) (name, version string) {
 	return cmp.Or(o.ClientName, "mcp-bridge"), cmp.Or(o.ClientVersion, "dev")
+}
+
+// agentOf is the same as a header has it.
+func agentOf(o rpc.Options) string {
+	name, version := clientInfo(o)
+	return strings.Map(func(r rune) rune {
+		if isControl(r) {
+			return -1
+		}
+		return r
+	}, name+"/"+version)
 }
 
 var errHandshake = errors.New("the handshake's time was up")
@@ -219,12 +233,12 @@ func newConn(ctx context.Context, o Options) (*Conn, error) {
 		done:  make(chan struct{}),
 		calls: map[string]*call{},
 		meta:  clientMeta(o.Options),
+		agent: agentOf(o.Options),
 	}
 	c.credentials = len(headers) > 0 || o.Tokens != nil
 	u.User = nil // it is in the headers now
-	name, version := clientInfo(o.Options)
-	if agent := name + "/" + version; headers.Get("User-Agent") == "" && !strings.ContainsFunc(agent, isControl) {
-		headers.Set("User-Agent", agent)
+	if headers.Get("User-Agent") == "" {
+		headers.Set("User-Agent", c.agent)
 	}
 	c.o.CancelGrace = cmp.Or(o.CancelGrace, 5*time.Second)
 	c.o.streamWait = cmp.Or(o.streamWait, streamWait)
