@@ -19,15 +19,19 @@ func (a *app) servers(list []config.Server) ([]mcp.ServerConfig, error) {
 	servers := make([]mcp.ServerConfig, 0, len(list))
 	var errs []error
 	for _, s := range list {
+		if oneByOne(s) {
+			s.MaxConcurrent = 1
+		}
 		sc := mcp.ServerConfig{
 			Handle: s.Handle, Title: s.Title, Description: s.Description, Disabled: s.Disabled,
 			RPC: rpc.Options{
 				ClientVersion: version, Handshake: s.HandshakeTimeout, CancelGrace: orInstant(b.CancelGrace),
+				Elicitation: s.Elicitation, Exclusive: oneByOne(s),
 				ResultBytes: b.Limits.ResultBytes, Log: a.log.With(slog.String("handle", s.Handle)),
 			},
 			Allow: s.Tools.Allow, Deny: s.Tools.Deny, Exclude: s.Tools.Disabled,
 			Timeout: s.Timeout, MaxTimeout: b.Timeouts.MaxTimeout,
-			ParseText: s.ParseText, Strict: s.CheckResults == config.CheckStrict, Forward: s.ForwardHeaders,
+			ParseText: s.ParseText, Strict: s.CheckResults == config.CheckStrict, Asks: s.Elicitation, Forward: s.ForwardHeaders,
 			NoReconnect: !s.AutoReconnect, ReconnectDelay: s.ReconnectDelay, Heartbeat: s.Heartbeat,
 		}
 		if !s.Disabled {
@@ -72,6 +76,12 @@ func (a *app) endpoint(s config.Server, limits mcp.Limits) (mcp.Endpoint, error)
 		TLS: remote.TLS{CA: s.TLS.CA, Cert: s.TLS.Cert, Key: s.TLS.Key, ServerName: s.TLS.ServerName}, Proxy: s.Proxy.Text(),
 		MaxConcurrent: s.MaxConcurrent, Rate: rate(s.Rate), Limits: limits,
 	})
+}
+
+// oneByOne reports whether a server gets one call at a time: nothing else says whose question
+// it is that a process asks.
+func oneByOne(s config.Server) bool {
+	return s.Elicitation && s.Transport == config.Stdio && s.Sharing == config.PerUser
 }
 
 // rate is a server's rate; its burst is what one period allows.

@@ -39,7 +39,6 @@ func unserved(cfg *config.Config) []string {
 		name     string
 		got, def any
 	}{
-		{"bridge.jobs", b.Jobs, d.Jobs},
 		{"bridge.idempotency", b.Idempotency, d.Idempotency},
 		{"bridge.telemetry.otlp", b.Telemetry.OTLP, d.Telemetry.OTLP},
 		{"bridge.telemetry.debugListen", b.Telemetry.DebugListen, d.Telemetry.DebugListen},
@@ -48,11 +47,6 @@ func unserved(cfg *config.Config) []string {
 	for _, k := range keys {
 		if !reflect.DeepEqual(k.got, k.def) {
 			names = append(names, k.name)
-		}
-	}
-	for _, s := range cfg.Servers {
-		if s.Elicitation {
-			names = append(names, "mcpServers."+s.Handle+".elicitation")
 		}
 	}
 	return names

@@ -72,7 +72,7 @@ func (k *Connector) setTarget(id bridge.EndpointID) {
 	k.target = &bridge.Target{
 		Handle: s.Handle, Endpoint: id, Demand: demand,
 		Timeout: cmp.Or(s.Timeout, 20*time.Second), MaxTimeout: cmp.Or(s.MaxTimeout, 10*time.Minute),
-		ParseText: s.ParseText, Strict: s.Strict, Forward: s.Forward,
+		ParseText: s.ParseText, Strict: s.Strict, Asks: s.Asks, Forward: s.Forward,
 	}
 	k.entry.Load().Endpoint = id // nobody else has it yet
 }

@@ -26,6 +26,7 @@ type ServerConfig struct {
 
 	Timeout, MaxTimeout time.Duration // see [bridge.Target]
 	ParseText, Strict   bool
+	Asks                bool     // it may ask callers something; RPC offers that to it
 	Forward             []string // see [bridge.Target]
 
 	Idle           time.Duration // without a call after which its client is closed; zero is never

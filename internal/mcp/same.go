@@ -17,6 +17,7 @@ type settings struct {
 	Allow, Deny, Exclude []string // nil and empty differ
 	Timeout, MaxTimeout  time.Duration
 	ParseText, Strict    bool
+	Asks                 bool
 	Forward              []string
 	Idle                 time.Duration
 	NoReconnect          bool
@@ -27,6 +28,7 @@ type settings struct {
 	ClientName, ClientVersion string
 	Handshake, CancelGrace    time.Duration
 	ResultBytes               int64
+	Elicitation, Exclusive    bool
 
 	// Of the endpoint, beside its identity.
 	Label   string
@@ -45,10 +47,11 @@ func (s *ServerConfig) settings() [32]byte {
 		Title: s.Title, Description: s.Description, Disabled: s.Disabled,
 		Allow: s.Allow, Deny: s.Deny, Exclude: s.Exclude,
 		Timeout: s.Timeout, MaxTimeout: s.MaxTimeout,
-		ParseText: s.ParseText, Strict: s.Strict, Forward: s.Forward,
+		ParseText: s.ParseText, Strict: s.Strict, Asks: s.Asks, Forward: s.Forward,
 		Idle: s.Idle, NoReconnect: s.NoReconnect, ReconnectDelay: s.ReconnectDelay, Heartbeat: s.Heartbeat,
 		ClientName: s.RPC.ClientName, ClientVersion: s.RPC.ClientVersion,
 		Handshake: s.RPC.Handshake, CancelGrace: s.RPC.CancelGrace, ResultBytes: s.RPC.ResultBytes,
+		Elicitation: s.RPC.Elicitation, Exclusive: s.RPC.Exclusive,
 	}
 	if e := s.Endpoint; e != nil {
 		v.Label, v.Printed, v.Demand = e.ID().Label, e.String(), e.Demand()

@@ -37,6 +37,7 @@ func TestLikeness(t *testing.T) {
 		"MaxTimeout":     func(s *ServerConfig) { s.MaxTimeout = 1 },
 		"ParseText":      func(s *ServerConfig) { s.ParseText = true },
 		"Strict":         func(s *ServerConfig) { s.Strict = true },
+		"Asks":           func(s *ServerConfig) { s.Asks = true },
 		"Forward":        func(s *ServerConfig) { s.Forward = []string{"X-A"} },
 		"Idle":           func(s *ServerConfig) { s.Idle = 1 },
 		"NoReconnect":    func(s *ServerConfig) { s.NoReconnect = true },
@@ -49,6 +50,8 @@ func TestLikeness(t *testing.T) {
 		"RPC.Handshake":     func(s *ServerConfig) { s.RPC.Handshake = 1 },
 		"RPC.CancelGrace":   func(s *ServerConfig) { s.RPC.CancelGrace = 1 },
 		"RPC.ResultBytes":   func(s *ServerConfig) { s.RPC.ResultBytes = 1 },
+		"RPC.Elicitation":   func(s *ServerConfig) { s.RPC.Elicitation = true },
+		"RPC.Exclusive":     func(s *ServerConfig) { s.RPC.Exclusive = true },
 
 		"its label":       func(s *ServerConfig) { s.Endpoint = stdio(func(c *StdioConfig) { c.Name = "t" }) },
 		"its secrets":     func(s *ServerConfig) { s.Endpoint = stdio(func(c *StdioConfig) { c.Command.Secret = true }) },
