@@ -154,10 +154,10 @@ func (x *exchange) faultMCPO(finding []byte) []byte {
 	loc := x.locMCPO(pointer)
 	kind := rule[strings.LastIndexByte(rule, '/')+1:]
 	quoted := ""
-	switch {
-	case kind == "required":
+	switch kind {
+	case "required":
 		kind, quoted = "missing", strings.TrimPrefix(message, "misses ")
-	case kind == "additionalProperties":
+	case "additionalProperties":
 		kind, quoted = "extra_forbidden", strings.TrimPrefix(message, "does not allow ")
 	}
 	if raw.KindOf([]byte(quoted)) == raw.String && raw.CheckAny([]byte(quoted)) == nil {
