@@ -6,6 +6,7 @@ import (
 	"crypto/rand"
 	"crypto/x509"
 	"encoding/pem"
+	"errors"
 	"net/url"
 	"os/exec"
 	"path/filepath"
@@ -151,7 +152,7 @@ func TestOAuthBadKey(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "bridge.json")
 	write(t, path, `{"mcpServers": {"a": {"url": "https://example.com/mcp", "credential": {"clientId": "x", "privateKey": "-----BEGIN X-----\naHVudGVyMg==\n-----END X-----\n"}}}}`)
 	out, err := exec.Command("bridge", "check", "--config", path).CombinedOutput()
-	if exit, ok := err.(*exec.ExitError); !ok || exit.ExitCode() != 2 {
+	if exit, ok := errors.AsType[*exec.ExitError](err); !ok || exit.ExitCode() != 2 {
 		t.Errorf("err = %v, want exit status 2", err)
 	}
 	if !strings.Contains(string(out), `the private key of the credential cannot be read`) || strings.Contains(string(out), "aHVu") {

@@ -9,6 +9,7 @@ import (
 	"crypto/x509"
 	"encoding/json"
 	"encoding/pem"
+	"errors"
 	"fmt"
 	"io"
 	"math/big"
@@ -364,7 +365,7 @@ func TestGivenUpDuringGrant(t *testing.T) {
 	}
 	o.Tokens.refused(o.Tokens.latest(), nil)
 	before := len(g.paths())
-	if _, err := c.Do(ctx, request1(`{}`)); err != context.Canceled {
+	if _, err := c.Do(ctx, request1(`{}`)); !errors.Is(err, context.Canceled) {
 		t.Errorf("err = %v, want the caller's own", err)
 	}
 	if err := c.Close(); err != nil {
@@ -461,7 +462,7 @@ func TestCredentialWithCertificate(t *testing.T) {
 	cert, key := selfSigned(t)
 	ask := func(need tls.ClientAuthType) *guarded {
 		g := newGuarded(t, false)
-		g.Server.Close()
+		g.Close()
 		g.Server = httptest.NewUnstartedServer(g.Config.Handler)
 		g.TLS = &tls.Config{ClientAuth: need}
 		g.StartTLS()

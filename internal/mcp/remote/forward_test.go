@@ -2,6 +2,7 @@ package remote
 
 import (
 	"context"
+	"errors"
 	"net/http"
 	"strings"
 	"sync/atomic"
@@ -123,20 +124,21 @@ func TestForwardedStaySecret(t *testing.T) {
 	const secret = "key-24680"
 	long := strings.Repeat("x", 195) + secret // which the end of an excerpt would cut through
 	for name, h := range map[string]handler{
-		"page":          answerRaw(500, "text/html", secret),
-		"cut":           answerRaw(500, "text/html", long),
-		"401":           answerRaw(401, "text/plain", secret),
-		"session":       answerRaw(404, "text/plain", secret),
-		"session error": answerRaw(200, "application/json", `{"id":%ID%,"error":{"code":-32600,"message":"no session for `+secret+`"}}`),
-		"error":         answerRaw(200, "application/json", `{"id":%ID%,"error":{"code":-1,"message":"`+secret+`","data":{"h":"`+secret+`"}}}`),
-		"refused":       answerRaw(400, "application/json", `{"id":%ID%,"error":{"code":-1,"message":"`+secret+`"}}`),
-		"no error":      answerRaw(200, "application/json", `{"id":%ID%,"error":"`+secret+`"}`),
-		"no answer":     answerRaw(200, "application/json", `{"id":5,"result":"`+secret+`"}`),
-		"no JSON":       answerRaw(200, "application/json", secret),
-		"no events":     events("data: " + secret + "\n\n"),
-		"another type":  answerRaw(200, "text/plain", secret),
-		"type":          answerRaw(200, "x/"+secret, ""),
-		"events":        events(`data: {"id":%ID%,"error":{"code":-1,"message":"` + secret + `"}}` + "\n\n"),
+		"page":            answerRaw(500, "text/html", secret),
+		"cut":             answerRaw(500, "text/html", long),
+		"401":             answerRaw(401, "text/plain", secret),
+		"session":         answerRaw(404, "text/plain", secret),
+		"session refused": answerRaw(400, "application/json", `{"id":%ID%,"error":{"code":-1,"message":"no session for `+secret+`"}}`),
+		"session error":   answerRaw(200, "application/json", `{"id":%ID%,"error":{"code":-32600,"message":"no session for `+secret+`"}}`),
+		"error":           answerRaw(200, "application/json", `{"id":%ID%,"error":{"code":-1,"message":"`+secret+`","data":{"h":"`+secret+`"}}}`),
+		"refused":         answerRaw(400, "application/json", `{"id":%ID%,"error":{"code":-1,"message":"`+secret+`"}}`),
+		"no error":        answerRaw(200, "application/json", `{"id":%ID%,"error":"`+secret+`"}`),
+		"no answer":       answerRaw(200, "application/json", `{"id":5,"result":"`+secret+`"}`),
+		"no JSON":         answerRaw(200, "application/json", secret),
+		"no events":       events("data: " + secret + "\n\n"),
+		"another type":    answerRaw(200, "text/plain", secret),
+		"type":            answerRaw(200, "x/"+secret, ""),
+		"events":          events(`data: {"id":%ID%,"error":{"code":-1,"message":"` + secret + `"}}` + "\n\n"),
 		"www": func(w http.ResponseWriter, _ *http.Request, _ *seen) {
 			challengeWith(w, 403, `Bearer error_description="`+secret+`"`)
 		},
@@ -161,7 +163,7 @@ func TestForwardedStaySecret(t *testing.T) {
 				t.Fatal("no error")
 			}
 			texts := []string{err.Error(), logs.String()}
-			if e, ok := err.(*rpc.Error); ok {
+			if e, ok := errors.AsType[*rpc.Error](err); ok {
 				texts = append(texts, string(e.Data))
 			}
 			if err := c.Err(); err != nil {
