@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
+	"log/slog"
 	"net/http"
 	"os"
 	"strings"
@@ -216,6 +217,40 @@ func TestMCPOKeys(t *testing.T) {
 	// The pages hold nothing that a key is for.
 	if r := c.do("GET", "/mcpo/docs", ""); r.status != 200 {
 		t.Errorf("the page = %d", r.status)
+	}
+}
+
+// The keys of the configuration are taken as elsewhere, in both headers.
+func TestMCPORealKeys(t *testing.T) {
+	key := identity.NewKey()
+	digest, err := identity.DigestOf(key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	f := newFixture().returns(`{"content":[{"type":"text","text":"hello"}]}`)
+	f.opts.MCPO, f.opts.Origins = true, []string{friend}
+	f.opts.Caller = identity.New(identity.Options{Keys: []identity.Key{
+		{ID: "ci", Hash: digest, Grant: identity.Grant{Scopes: bridge.ScopeCall}},
+	}}, slog.New(slog.DiscardHandler)).Caller
+	c := f.serve(t)
+	for _, tt := range []struct {
+		header string
+		status int
+	}{
+		{"Accept: */*", 401},
+		{"Authorization: Bearer " + key, 200},
+		{"X-API-Key: " + key, 200},
+		{"Authorization: Bearer " + key + "x", 403},
+		{"X-API-Key: x", 403},
+		{"Authorization: Basic dTpw", 403}, // a credential, though of no kind that is one here
+	} {
+		r := c.do("POST", "/mcpo/demo/echo", "{}", tt.header, "Origin: "+friend, "Sec-Fetch-Site: cross-site")
+		if r.status != tt.status || r.status != 200 && !strings.HasPrefix(r.body, `{"detail":"`) || strings.Contains(r.body, key) {
+			t.Errorf("with %s: %d %s, want %d", tt.header, r.status, r.body, tt.status)
+		}
+		if r.header.Get("Access-Control-Allow-Origin") != friend {
+			t.Errorf("with %s: a page cannot read the answer", tt.header)
+		}
 	}
 }
 
