@@ -216,8 +216,8 @@ func (f *fixture) connect(version string, o *mcp.ClientOptions) *mcp.ClientSessi
 	return cs
 }
 
-// versions are one of each era.
-var versions = []string{"2026-07-28", "2025-11-25"}
+// versions are some of each era.
+var versions = []string{"2026-07-28", "2025-11-25", "2024-11-05"}
 
 // onEach runs a test in each era.
 func onEach(t *testing.T, test func(t *testing.T, version string)) {

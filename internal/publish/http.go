@@ -120,6 +120,7 @@ func (s *Server) once(w *liveWriter, r *http.Request, rq request, in *incoming) 
 			return
 		}
 		defer s.end(e)
+		p.knows(digest(s.narrowed(rq))) // from here on
 		ctx, cancel := s.streaming(r.Context())
 		defer cancel()
 		r = r.WithContext(ctx)

@@ -45,8 +45,9 @@ type peer struct {
 	ctx context.Context // ends what still runs in the session
 	end context.CancelFunc
 
-	mu   sync.Mutex
-	told [sha256.Size]byte // digest of the list as the client knows it, guarded by mu
+	mu    sync.Mutex
+	told  [sha256.Size]byte // digest of the list as the client knows it, guarded by mu
+	cares bool              // the client has listed, or asked for news; guarded by mu
 }
 
 // newPeer returns a peer for the client that sent rq. Its session, if it has one, gets the id.
@@ -63,7 +64,6 @@ func (s *Server) newPeer(rq request, id string) *peer {
 		})
 	p.srv.AddReceivingMiddleware(p.receive)
 	p.srv.AddSendingMiddleware(sendProgress)
-	p.told = digest(s.narrowed(rq))
 	return p
 }
 
@@ -116,8 +116,14 @@ func (p *peer) bind(ctx context.Context, req mcp.Request) (context.Context, func
 // bell is a tool that nobody sees: adding it makes the SDK say that the list has changed.
 var bell = &mcp.Tool{Name: "bell", InputSchema: json.RawMessage(`{"type":"object"}`)}
 
-// tell lets the client know if its list differs from what it was told last.
+// tell lets the client know if its list differs from what it knows.
 func (p *peer) tell() {
+	p.mu.Lock()
+	cares := p.cares
+	p.mu.Unlock()
+	if !cares {
+		return // and may not even have opened its session
+	}
 	now := digest(p.s.narrowed(p.opener))
 	p.mu.Lock()
 	differs := now != p.told
@@ -132,7 +138,7 @@ func (p *peer) tell() {
 func (p *peer) knows(list [sha256.Size]byte) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.told = list
+	p.told, p.cares = list, true
 }
 
 // close ends the session and what runs in it, and waits for its end.

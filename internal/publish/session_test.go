@@ -162,6 +162,11 @@ func TestListChangedForOthers(t *testing.T) {
 	f.allows = func(c bridge.Caller, handle, _ string) bool { return handle != "hidden" }
 	f.publish()
 	p := f.server.newPeer(request{handles: handles{"demo": true}}, "")
+	p.tell()
+	if p.told != [32]byte{} {
+		t.Error("one that never listed was told")
+	}
+	p.knows(digest(f.server.narrowed(p.opener)))
 	before := p.told
 	servers := f.snap.Load().Servers
 	f.set(true, append(servers[:2:2], newServer("hidden", newTool("hidden", "x", "")), newServer("other", newTool("other", "x", "")))...)
@@ -191,7 +196,7 @@ func TestNoLeaks(t *testing.T) {
 	var wg sync.WaitGroup
 	for i := range 30 {
 		wg.Go(func() {
-			version := versions[i%2]
+			version := versions[i%len(versions)]
 			t := &mcp.StreamableClientTransport{Endpoint: f.url, MaxRetries: -1}
 			cs, err := mcp.NewClient(&mcp.Implementation{Name: "test", Version: "1"}, &mcp.ClientOptions{
 				ToolListChangedHandler: func(context.Context, *mcp.ToolListChangedRequest) {},

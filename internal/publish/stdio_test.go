@@ -67,7 +67,7 @@ func TestStdioBadInput(t *testing.T) {
 		{"too long", `"` + strings.Repeat("x", 200_000) + `"`, `larger than the limit of 200000 bytes`},
 		{"an empty batch", `[]`, `"code":-32600`},
 		{"a batch", `[{"jsonrpc":"2.0","id":5,"method":"ping"},{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":9}},{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":9}}]`, `{"jsonrpc":"2.0","id":5,"result":{}}`},
-		{"a second initialize", initialize, `"error"`},
+		{"a second initialize", strings.Replace(initialize, `"id":0`, `"id":8`, 1), `"id":8,"error"`},
 		{"an answer to nothing", `{"jsonrpc":"2.0","id":5,"result":{}}`, ``},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
