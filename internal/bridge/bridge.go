@@ -234,44 +234,48 @@ func (b *Bridge) Find(c *Call) (*Tool, error) {
 	return t, err
 }
 
+// moves is how often a call follows its tool when the servers are replaced under it.
+const moves = 10
+
 // await finds the tool, after the first attempt to connect a server of the caller's own if need be.
 func (b *Bridge) await(ctx context.Context, c *Call) (*Tool, error) {
-	t, settled, err := b.find(c)
-	if settled == nil {
-		return t, err
+	for moved := 0; ; moved++ {
+		t, settled, err := b.find(c)
+		if settled == nil || moved == moves {
+			return t, err
+		}
+		start := time.Now()
+		select {
+		case <-settled:
+			stamp(start, &c.Timing.Connect)
+		case <-ctx.Done():
+			return nil, ended(ctx, ctx.Err(), "before its server was connected")
+		}
 	}
-	start := time.Now()
-	select {
-	case <-settled:
-		stamp(start, &c.Timing.Connect)
-	case <-ctx.Done():
-		return nil, ended(ctx, ctx.Err(), "before its server was connected")
-	}
-	t, _, err = b.find(c)
-	return t, err
 }
 
 // find looks the tool up. If that fails only because its server is being connected
 // for this caller, settled is closed when it is worth another try.
 func (b *Bridge) find(c *Call) (t *Tool, settled <-chan struct{}, err error) {
 	defer stamp(time.Now(), &c.Timing.Find)
-	snap := b.Catalogue.Snapshot(c.Caller)
-	srv := snap.Server(c.Handle)
-	if srv == nil || !b.Policy.Allows(c.Caller, c.Handle, c.Tool) {
-		return nil, nil, b.unknown(snap, c)
+	for moved := 0; ; moved++ {
+		snap := b.Catalogue.Snapshot(c.Caller)
+		srv := snap.Server(c.Handle)
+		if srv == nil || !b.Policy.Allows(c.Caller, c.Handle, c.Tool) {
+			return nil, nil, b.unknown(snap, c)
+		}
+		if t := srv.Tool(c.Tool); t != nil {
+			return t, nil, nil
+		}
+		if settled, err = b.Catalogue.Attach(c.Caller, c.Handle, true); err != nil {
+			return nil, nil, err
+		}
+		// With nothing to wait for, it may have been connected meanwhile: by another call,
+		// or long since for somebody with whom the caller shares it.
+		if settled != nil || moved == moves || srv.State != Connecting && !srv.unattached() {
+			return nil, settled, b.unknown(b.Catalogue.Snapshot(c.Caller), c)
+		}
 	}
-	if t := srv.Tool(c.Tool); t != nil {
-		return t, nil, nil
-	}
-	if settled, err = b.Catalogue.Attach(c.Caller, c.Handle, true); err != nil {
-		return nil, nil, err
-	}
-	// It may be connected already, for somebody with whom the caller shares it.
-	snap = b.Catalogue.Snapshot(c.Caller)
-	if srv := snap.Server(c.Handle); srv != nil && srv.Tool(c.Tool) != nil {
-		return srv.Tool(c.Tool), nil, nil
-	}
-	return nil, settled, b.unknown(snap, c)
 }
 
 // unknown says why a tool cannot be found, as far as the caller may know.
@@ -329,7 +333,7 @@ func (b *Bridge) check(c *Call, t *Tool) ([]byte, error) {
 // at any time: its slots then go back before another is connected. And its server can be
 // replaced at any time: the tool is then found again, on the one that took its place.
 func (b *Bridge) call(ctx context.Context, c *Call, t *Tool, args, resume []byte) (*Tool, *Result, error) {
-	const tries, moves = 3, 10
+	const tries = 3
 	for try, moved := 1, 0; ; {
 		r := b.request(c, t, args)
 		r.Resume = resume

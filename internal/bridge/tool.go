@@ -130,6 +130,9 @@ type Skipped struct {
 	Reason string `json:"reason"`
 }
 
+// unattached reports whether nobody has begun to connect a server that its caller has apart.
+func (s *Server) unattached() bool { return s.State == Idle && s.Listed.IsZero() }
+
 // Copy returns a copy that may be changed until it is put into a snapshot.
 func (s *Server) Copy() *Server {
 	c := *s

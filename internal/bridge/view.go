@@ -38,7 +38,7 @@ func (b *Bridge) attach(c Caller, headers bool) *Snapshot {
 	snap := b.Catalogue.Snapshot(c)
 	attached := false
 	for _, s := range snap.Servers {
-		if s.State == Idle && s.Listed.IsZero() && b.Policy.Sees(c, s.Handle) {
+		if s.unattached() && b.Policy.Sees(c, s.Handle) {
 			_, err := b.Catalogue.Attach(c, s.Handle, headers)
 			attached = attached || err == nil // a call will say what is wrong
 		}
