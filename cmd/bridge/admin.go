@@ -130,7 +130,11 @@ func (a admin) ownedByFile(k config.EntryKey) error {
 }
 
 func refusedEntry(problems []routes.AdminProblem) error {
-	msg := "The entry is not right: " + problems[0].Message
+	msg := "The entry is not right: "
+	if problems[0].Pointer != "" {
+		msg += problems[0].Pointer + ": "
+	}
+	msg += problems[0].Message
 	if len(problems) > 1 {
 		msg += fmt.Sprintf("; and %d more, see errors", len(problems)-1)
 	}

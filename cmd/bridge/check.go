@@ -10,8 +10,10 @@ import (
 
 type checkCmd struct {
 	configFlags
-	Offline        bool `help:"Only read the file; connect to no server."`
-	InsecureNoAuth bool `help:"As for serve."`
+	Offline        bool   `help:"Only read the file; connect to no server."`
+	Diff           bool   `help:"Say what the running bridge would add (+), change (~) and remove (-) if it read this file; it is asked with $$BRIDGE_KEY, which needs the scope admin. The exit status is 0 whatever would change."`
+	URL            string `name:"url" placeholder:"URL" help:"With --diff, where the bridge runs; else where the file has it listen."`
+	InsecureNoAuth bool   `help:"As for serve."`
 }
 
 // Run says whether the configuration can be used and what it would expose.
@@ -23,7 +25,12 @@ func (c *checkCmd) Run(ctx context.Context, io streams) error {
 	if err := config.CheckExposure(cfg.Bridge.Listen, cfg.Bridge.Auth.Enabled(), c.InsecureNoAuth); err != nil {
 		return fmt.Errorf("%w%w", err, errConfig)
 	}
-	if c.Offline {
+	switch {
+	case c.Diff:
+		return c.diff(ctx, io, cfg)
+	case c.URL != "":
+		return fmt.Errorf("--url goes with --diff; %w", errUsage)
+	case c.Offline:
 		fmt.Fprintf(io.stdout, "The configuration is valid: %s, listening on %s.\n", count(len(cfg.Servers), "server"), cfg.Bridge.Listen)
 		return nil
 	}

@@ -22,7 +22,7 @@ type Admin interface {
 	Servers() []AdminServer
 	// Put makes the entry the server's, and returns when it is in use.
 	Put(ctx context.Context, by bridge.Caller, key AdminKey, entry []byte, p Precondition) (s AdminServer, created bool, err error)
-	// Delete takes the server away, and returns when nothing of it is in use.
+	// Delete takes the server away, and returns when no new call goes to it.
 	Delete(ctx context.Context, by bridge.Caller, key AdminKey, p Precondition) error
 	// Reset closes the circuits of the server's endpoints.
 	Reset(by bridge.Caller, handle string) error
@@ -114,7 +114,7 @@ func (s *server) adminRoutes() {
 		del["204"] = &huma.Response{Description: "It is gone."}
 		s.register(huma.Operation{
 			Method: http.MethodDelete, Path: p.path, OperationID: "delete-" + p.id, Tags: tags,
-			Summary: "Take " + p.what + " away", Description: "Calls that are under way end first.",
+			Summary: "Take " + p.what + " away", Description: "No new call goes to it; those that are under way may end.",
 			Parameters: append(params[:len(params):len(params)], param("header", "If-Match", "The version that is to be deleted, as an entity tag.")),
 			Responses:  del,
 		}, s.deleteServer)
