@@ -263,3 +263,24 @@ func TestDeepestDocument(t *testing.T) {
 		t.Errorf("the summary has %d bytes", len(got))
 	}
 }
+
+// Of equal keys the last one counts, however they are written, with an index and without.
+func TestEqualKeys(t *testing.T) {
+	for name, filler := range map[string]string{"small": "1", "large": `"` + words(9000) + `"`} {
+		doc := `{"k":1,"\u006b":2,"filler":` + filler + `,"k":{"x":3},"half \ud800":[4]}`
+		eachStore(t, func(t *testing.T, store Store) {
+			// The test's own result is not checked as a server's is: that may send what is no strict JSON.
+			r, err := bridge.ParseResult([]byte(`{"structuredContent":` + doc + `}`))
+			if err != nil {
+				t.Fatal(err)
+			}
+			k := New(Options{Store: store})
+			a := open(t, k, ann, keep(t, k, ann, r).Ref)
+			for pointer, want := range map[string]string{"/k": `{"x":3}`, "/k/x": "3", "/half \ufffd/0": "4", "": doc} {
+				if got := at(t, a, pointer); got != want {
+					t.Errorf("%s, %q = %.200s, want %.200s", name, pointer, got, want)
+				}
+			}
+		})
+	}
+}
