@@ -23,6 +23,7 @@ func (a *app) newJobs() *jobs.Manager {
 		},
 		Ended: a.jobEnded,
 		TTL:   b.Jobs.TTL, PerCaller: b.Jobs.PerCaller, InputWait: b.Jobs.InputWait, Events: b.Jobs.Events,
+		KeyTTL: b.Idempotency.TTL,
 	})
 }
 

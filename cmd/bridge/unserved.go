@@ -39,7 +39,6 @@ func unserved(cfg *config.Config) []string {
 		name     string
 		got, def any
 	}{
-		{"bridge.idempotency", b.Idempotency, d.Idempotency},
 		{"bridge.telemetry.otlp", b.Telemetry.OTLP, d.Telemetry.OTLP},
 		{"bridge.telemetry.debugListen", b.Telemetry.DebugListen, d.Telemetry.DebugListen},
 	}

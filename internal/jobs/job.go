@@ -17,6 +17,8 @@ type Job struct {
 	ctx    context.Context // of the call
 	cancel context.CancelCauseFunc
 	done   chan struct{} // closed at the end
+	key    *callKey      // of a call that is made once; nil for all others
+	ran    bool          // the server got the call; of the goroutine that runs it
 
 	err error // set before done is closed
 
@@ -76,8 +78,11 @@ func (j *Job) Published() bool {
 
 // Leave says that whoever started the job no longer waits for it. The call is
 // cancelled for that cause unless the job can be found again; its result is in
-// the record only, from here on.
+// the record only, from here on. A call with a key stays as it is.
 func (j *Job) Leave(cause error) {
+	if j.key != nil {
+		return
+	}
 	j.mu.Lock()
 	j.left, j.answer = true, nil
 	found := j.published
@@ -140,6 +145,7 @@ func (j *Job) log(params json.RawMessage) {
 
 // running is called when the server gets the call.
 func (j *Job) running() {
+	j.ran = true
 	j.change(nil, func(r *Record) { r.State = Running })
 }
 

@@ -32,6 +32,8 @@ type Options struct {
 	PerCaller int           // jobs of one caller that run at a time; zero is 100. Ten times as many are kept.
 	InputWait time.Duration // how long a question waits for its reply; zero is 10 minutes
 	Events    int           // kept of each job; zero is 1000
+	KeyBytes  int           // of answers that are kept for calls with a key, the oldest out first; zero is 64 MiB
+	KeyTTL    time.Duration // how long the answer to a call with a key is kept; zero is 24 hours
 }
 
 // A Manager runs jobs and keeps them for their callers.
@@ -41,9 +43,12 @@ type Manager struct {
 	stop context.CancelCauseFunc
 	work sync.WaitGroup
 
-	mu    sync.Mutex
-	jobs  map[bridge.Owner][]*Job // published, in the order of their publication, guarded by mu
-	swept time.Time               // when expired jobs were last thrown away, guarded by mu
+	mu         sync.Mutex
+	jobs       map[bridge.Owner][]*Job // published, in the order of their publication, guarded by mu
+	keys       map[callKey]*keyed      // guarded by mu
+	order      []callKey               // of keys, and of some that are gone, from the oldest on, guarded by mu
+	keyedBytes int                     // of the answers in keys, guarded by mu
+	swept      time.Time               // when expired jobs were last thrown away, guarded by mu
 }
 
 // keptPerRunning is how many jobs are kept of a caller for each that may run at a time.
@@ -55,7 +60,9 @@ func New(o Options) *Manager {
 	o.PerCaller = cmp.Or(o.PerCaller, 100)
 	o.InputWait = cmp.Or(o.InputWait, 10*time.Minute)
 	o.Events = cmp.Or(o.Events, 1000)
-	m := &Manager{o: o, jobs: make(map[bridge.Owner][]*Job)}
+	o.KeyBytes = cmp.Or(o.KeyBytes, 64<<20)
+	o.KeyTTL = cmp.Or(o.KeyTTL, 24*time.Hour)
+	m := &Manager{o: o, jobs: make(map[bridge.Owner][]*Job), keys: make(map[callKey]*keyed)}
 	m.ctx, m.stop = context.WithCancelCause(context.Background())
 	return m
 }
@@ -97,7 +104,11 @@ func (m *Manager) run(j *Job) {
 	m.work.Go(func() {
 		defer j.cancel(nil)
 		defer stopped()
-		j.end(m.o.Invoke(j.ctx, j.call))
+		a, err := m.o.Invoke(j.ctx, j.call)
+		if j.key != nil {
+			m.settle(j, a, err)
+		}
+		j.end(a, err)
 		if m.o.Ended != nil && j.Published() {
 			m.o.Ended(j)
 		}

@@ -69,7 +69,7 @@ func (x *exchange) invoke(r *http.Request, handle, tool string) (err error) {
 	if err := x.precondition(r, c); err != nil {
 		return err
 	}
-	if !c.DryRun && (m.async || m.stream || x.mayAsk(c)) {
+	if !c.DryRun && (m.async || m.stream || m.key != "" || x.mayAsk(c)) {
 		return x.viaJob(r, c, m, accept)
 	}
 	a, err := x.perform(r, c, m.wait)
@@ -183,6 +183,7 @@ var (
 			Schema:      &huma.Schema{Type: huma.TypeString, Enum: []any{"0", "1", "false", "true"}},
 		},
 		param("header", "If-Match", "The schema_sha256 that the caller knows of the tool, as an entity tag: if the tool has other schemas by now, it is not called."),
+		param("header", "Idempotency-Key", "Names the call: one that is repeated under the same key is made once, and each gets the answer of the first."),
 		param("header", "Prefer", "wait=N gives the call N seconds at most. respond-async answers 202 with a job at once or, with wait=N, if the call lasts longer than that. return=minimal answers the summary view of the artifact, in which long texts are cut."),
 	}
 
@@ -198,12 +199,13 @@ func (s *server) callAnswers() map[string]*huma.Response {
 	ok := &huma.Response{
 		Description: "The result's data: its structured content as the server sent it, or {\"content\": [...]} with its content blocks. With another Accept, its text, or the bytes of its one image or audio block of that type.",
 		Headers: map[string]*huma.Header{
-			"Server-Timing":      textHeader("How long each step took, in milliseconds."),
-			"Preference-Applied": textHeader("What was honoured of Prefer."),
-			"Artifact-Ref":       textHeader("The reference under which the whole result is kept, if it is."),
-			"Artifact-Type":      textHeader("The type of the kept result."),
-			"Content-Location":   textHeader("Where GET returns this very answer again."),
-			"Link":               textHeader("The whole result (alternate), when it holds more than its data."),
+			"Server-Timing":        textHeader("How long each step took, in milliseconds."),
+			"Idempotency-Replayed": textHeader("The answer is that of an earlier call under the same key."),
+			"Preference-Applied":   textHeader("What was honoured of Prefer."),
+			"Artifact-Ref":         textHeader("The reference under which the whole result is kept, if it is."),
+			"Artifact-Type":        textHeader("The type of the kept result."),
+			"Content-Location":     textHeader("Where GET returns this very answer again."),
+			"Link":                 textHeader("The whole result (alternate), when it holds more than its data."),
 		},
 		Content: map[string]*huma.MediaType{
 			"application/json": {Schema: &huma.Schema{}},

@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -469,5 +470,41 @@ func TestInputInAStream(t *testing.T) {
 	}
 	if want := `{"q1":{"action":"decline"},"q2":{"action":"cancel"}}`; last != want {
 		t.Errorf("the last event is %s, want %s", last, want)
+	}
+}
+
+func TestIdempotencyKey(t *testing.T) {
+	var n atomic.Int64
+	f := newFixture().withJobs(t, jobs.Options{})
+	f.client = func(context.Context, bridge.Request) (*bridge.Result, error) {
+		return newResult(fmt.Sprintf(`{"structuredContent":{"n":%d}}`, n.Add(1))), nil
+	}
+	c := f.serve(t)
+	first := c.do("POST", "/tools/demo/echo", `{"a": 1}`, `Idempotency-Key: "k"`)
+	first.wantOK(t, `{"n":1}`)
+	if first.header.Get("Idempotency-Replayed") != "" {
+		t.Error("the first call is a replay")
+	}
+	again := c.do("POST", "/tools/demo/echo", `{"a": 1}`, "Idempotency-Key: k")
+	again.wantOK(t, `{"n":1}`)
+	if again.header.Get("Idempotency-Replayed") != "true" {
+		t.Error("the second call is no replay")
+	}
+	f.fails["breaker"] = &bridge.Error{Kind: bridge.Unavailable, Op: "test", Msg: "The circuit is open."}
+	c.do("POST", "/tools/demo/echo", `{"a": 1}`, "Idempotency-Key: k").wantOK(t, `{"n":1}`) // it is known
+	c.do("POST", "/tools/demo/echo", `{"a": 1}`, "Idempotency-Key: k2").wantProblem(t, 503, bridge.Unavailable)
+	delete(f.fails, "breaker")
+	if events := readEvents(c.do("POST", "/tools/demo/echo", `{"a": 1}`, "Idempotency-Key: k", "Accept: text/event-stream").body); len(events) != 1 || events[0].data != `{"n":1}` {
+		t.Errorf("streamed again: %v", events)
+	}
+	c.do("POST", "/tools/demo/echo", `{"a": 2}`, "Idempotency-Key: k").wantProblem(t, 409, bridge.IdempotencyConflict)
+	c.do("POST", "/tools/demo/echo", `{"a": 1}`, "Idempotency-Key: k", "X-User: bob").wantOK(t, `{"n":2}`)
+	a := jobOf(t, c.do("POST", "/tools/demo/echo", `{}`, "Idempotency-Key: j", "Prefer: respond-async"))
+	b := jobOf(t, c.do("POST", "/tools/demo/echo", `{}`, "Idempotency-Key: j", "Prefer: respond-async"))
+	if a.ID != b.ID {
+		t.Error("one key made two jobs")
+	}
+	for _, k := range []string{`""`, `"`, `"x`, "\u00e9", strings.Repeat("x", 256)} {
+		c.do("POST", "/tools/demo/echo", `{}`, "Idempotency-Key: "+k).wantProblem(t, 400, bridge.Malformed)
 	}
 }

@@ -16,7 +16,8 @@ type manner struct {
 	async  bool // as a job, if it lasts longer than wait
 	waits  bool // wait is given
 	wait   time.Duration
-	stream bool // as events
+	stream bool   // as events
+	key    string // names the call, which is made once; empty for no name
 }
 
 // manner reads what the request says of it.
@@ -24,6 +25,9 @@ func (x *exchange) manner(r *http.Request, accept ranges) (m manner, err error) 
 	if x.s.Jobs != nil {
 		_, m.async = preference(r.Header["Prefer"], "respond-async")
 		m.stream = !m.async && accept.stream()
+		if m.key, err = idempotencyKey(r); err != nil {
+			return m, err
+		}
 	}
 	m.wait, m.waits, err = x.waits(r, m.async)
 	return m, err
@@ -70,28 +74,14 @@ var errLeft = errors.New("the caller went away")
 // viaJob makes a call that may outlast its request, that is answered as events, or
 // that may ask something on its way.
 func (x *exchange) viaJob(r *http.Request, c *bridge.Call, m manner, accept ranges) error {
-	// What can be refused is refused here and now, not by a job or in a stream.
-	check := *c
-	check.DryRun = true
-	if _, err := x.s.Bridge.Invoke(r.Context(), &check); err != nil {
+	j, err := x.begin(r, c, m)
+	if err != nil {
 		return err
-	}
-	m.applied(x.Header())
-	switch {
-	case m.async:
-		c.Timeout = x.s.MaxTimeout
-	case m.waits:
-		c.Timeout = max(m.wait-time.Since(x.start), time.Nanosecond)
 	}
 	x.call = &bridge.Call{Handle: c.Handle, Tool: c.Tool} // the job writes into c
 	if m.async && m.wait == 0 {
-		j, err := x.s.Jobs.Submit(r.Context(), c)
-		if err != nil {
-			return err
-		}
 		return x.accepted(r, j)
 	}
-	j := x.s.Jobs.Start(r.Context(), c)
 	defer j.Leave(errLeft)
 	if m.stream {
 		return x.streamCall(r, j)
@@ -113,6 +103,70 @@ func (x *exchange) viaJob(r *http.Request, c *bridge.Call, m manner, accept rang
 	x.breach = a.Breach
 	x.answer(r, a, accept)
 	return nil
+}
+
+// begin starts the call as a job, or finds the one that it is to be.
+func (x *exchange) begin(r *http.Request, c *bridge.Call, m manner) (j *jobs.Job, err error) {
+	m.applied(x.Header())
+	if m.key != "" {
+		if j, err = x.s.Jobs.Recall(c, m.key); err != nil {
+			return nil, err
+		}
+	}
+	again := j != nil
+	if !again {
+		// What can be refused is refused here and now, not by a job or in a stream.
+		check := *c
+		check.DryRun = true
+		if _, err := x.s.Bridge.Invoke(r.Context(), &check); err != nil {
+			return nil, err
+		}
+	}
+	switch {
+	case m.async:
+		c.Timeout = x.s.MaxTimeout
+	case m.waits:
+		c.Timeout = max(m.wait-time.Since(x.start), time.Nanosecond)
+	}
+	async := m.async && m.wait == 0
+	switch {
+	case !again && m.key != "":
+		if j, again, err = x.s.Jobs.Once(r.Context(), c, m.key); err != nil {
+			return nil, err
+		}
+	case again:
+	case async:
+		return x.s.Jobs.Submit(r.Context(), c)
+	default:
+		return x.s.Jobs.Start(r.Context(), c), nil
+	}
+	if again {
+		x.Header().Set("Idempotency-Replayed", "true")
+	}
+	if async {
+		err = x.s.Jobs.Publish(j)
+	}
+	return j, err
+}
+
+// idempotencyKey returns the key that names the call: a string as the IETF's draft
+// has it, in quotes, or the bare text that most senders write.
+func idempotencyKey(r *http.Request) (string, error) {
+	values := r.Header["Idempotency-Key"]
+	if values == nil {
+		return "", nil
+	}
+	key := strings.TrimSpace(values[0])
+	if inner, ok := strings.CutPrefix(key, `"`); ok {
+		key, ok = strings.CutSuffix(inner, `"`)
+		if !ok {
+			key = ""
+		}
+	}
+	if len(values) > 1 || key == "" || len(key) > 255 || strings.ContainsFunc(key, func(c rune) bool { return c < ' ' || c > '~' }) {
+		return "", &bridge.Error{Kind: bridge.Malformed, Op: "routes.key", Msg: "Idempotency-Key is one text of 1 to 255 printable ASCII characters, different for each call."}
+	}
+	return key, nil
 }
 
 // await waits until the job is done, and reports that, or until its caller is to

@@ -1,0 +1,131 @@
+package jobs
+
+import (
+	"context"
+	"crypto/sha256"
+	"strconv"
+	"time"
+
+	"mcpbridge/internal/bridge"
+)
+
+// A callKey names a call that is to be made once: an Idempotency-Key of its caller's.
+type callKey struct {
+	owner bridge.Owner
+	key   string
+}
+
+// A keyed job is what came of the first call under a key.
+type keyed struct {
+	job   *Job
+	print [sha256.Size]byte // of what was called
+	size  int               // bytes of its answer; 0 while it runs
+}
+
+// Once starts a call that its caller names by a key, or returns the job of the
+// first call under that key; again says so. Such a call goes on when whoever made
+// it hangs up, since it may come back and ask. What came of it is kept for
+// KeyTTL, unless the tool was never run. The error is of kind
+// IdempotencyConflict if something else was called under the key.
+func (m *Manager) Once(ctx context.Context, c *bridge.Call, key string) (j *Job, again bool, err error) {
+	k := callKey{c.Caller.Owner(), key}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if j, err = m.recallLocked(k, c); j != nil || err != nil {
+		return j, true, err
+	}
+	j = m.newJob(ctx, c)
+	j.key = &k
+	m.keys[k] = &keyed{job: j, print: printOf(c)}
+	m.order = append(m.order, k)
+	m.run(j)
+	return j, false, nil
+}
+
+// Recall returns the job of the first call under a key, or nil if this one would be the first.
+func (m *Manager) Recall(c *bridge.Call, key string) (*Job, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.recallLocked(callKey{c.Caller.Owner(), key}, c)
+}
+
+func (m *Manager) recallLocked(k callKey, c *bridge.Call) (*Job, error) {
+	m.sweepKeysLocked(time.Now())
+	first := m.keys[k]
+	if first == nil {
+		return nil, nil
+	}
+	if first.print != printOf(c) {
+		return nil, &bridge.Error{Kind: bridge.IdempotencyConflict, Op: "jobs.Once", Msg: "The Idempotency-Key was used before, with another tool or other arguments; use a new one for each new call."}
+	}
+	return first.job, nil
+}
+
+// printOf tells what is called from everything else.
+func printOf(c *bridge.Call) [sha256.Size]byte {
+	h := sha256.New()
+	for _, s := range [...]string{c.Handle, c.Tool} {
+		h.Write([]byte(strconv.Itoa(len(s)) + ":" + s)) // so that no two pairs read the same
+	}
+	h.Write(c.Args)
+	return [sha256.Size]byte(h.Sum(nil))
+}
+
+// settle keeps what came of a call that has a key, or forgets it so that the call can be made again.
+func (m *Manager) settle(j *Job, a *bridge.Answer, err error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	k := *j.key
+	e := m.keys[k]
+	if e == nil || e.job != j {
+		return
+	}
+	if !j.ran || !mayHaveRun(err) {
+		delete(m.keys, k) // order is told apart by the map
+		return
+	}
+	e.size = 1 << 10
+	if a != nil {
+		e.size += len(a.Result.Raw)
+	}
+	m.keyedBytes += e.size
+	for i := 0; m.keyedBytes > m.o.KeyBytes && i < len(m.order); i++ {
+		if old := m.keys[m.order[i]]; old != nil && old.size > 0 && old != e {
+			m.forgetLocked(m.order[i])
+		}
+	}
+}
+
+// mayHaveRun reports whether the tool may have run although, or just because, its call ended so.
+func mayHaveRun(err error) bool {
+	switch bridge.KindOf(err) {
+	case bridge.Unavailable, bridge.Overloaded, bridge.NotReady, bridge.UpstreamAuth, bridge.RateLimited, bridge.NotFound, bridge.InvalidArguments, bridge.Malformed, bridge.Forbidden:
+		return err == nil
+	default:
+		return true
+	}
+}
+
+func (m *Manager) forgetLocked(k callKey) {
+	if e := m.keys[k]; e != nil {
+		m.keyedBytes -= e.size
+		delete(m.keys, k)
+	}
+}
+
+// sweepKeysLocked forgets the keys whose time is over, from the oldest on.
+func (m *Manager) sweepKeysLocked(now time.Time) {
+	i := 0
+	for ; i < len(m.order); i++ {
+		k := m.order[i]
+		e := m.keys[k]
+		if e == nil {
+			continue // forgotten already
+		}
+		if e.size == 0 || now.Sub(e.job.rec.Created) < m.o.KeyTTL {
+			break
+		}
+		m.forgetLocked(k)
+	}
+	m.order = m.order[i:]
+}
