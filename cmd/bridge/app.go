@@ -33,8 +33,10 @@ type app struct {
 	gate       *gate.Admission
 	circuits   *breaker.Breaker
 	supervisor *stdio.Supervisor
-	anonymous  bridge.Caller // who comes without a credential
-	headers    callerHeaders // what callers bring for servers
+	budget     *identity.Budget
+	callers    *identity.Authenticator // set by handler
+	anonymous  bridge.Caller           // whom commands run for; see operator
+	headers    callerHeaders           // what callers bring for servers
 
 	mcp       func(http.ResponseWriter, *http.Request, bridge.Caller) // serves MCP clients; nil until publish
 	jobs      *jobs.Manager                                           // nil until serve
@@ -57,11 +59,15 @@ type keeper interface {
 // results go to keeper. Nothing is connected yet.
 func newApp(cfg *config.Config, log *slog.Logger, keeper keeper, entries ...config.Entry) (*app, error) {
 	a := &app{config: cfg, log: log, supervisor: stdio.NewSupervisor(log), stop: func() {}}
-	a.anonymous = bridge.Caller{Scopes: bridge.AllScopes, Rule: anonymous(cfg.Bridge.Auth.Anonymous)}
+	a.anonymous = operator(cfg.Bridge.Auth)
 	b := cfg.Bridge
 	a.circuits = breaker.New(breaker.Options{Failures: b.Breaker.Failures, Cooldown: b.Breaker.Cooldown, MaxCooldown: b.Breaker.MaxCooldown})
 	a.gate = gate.New(gate.Options{MaxWait: orInstant(b.Queue.MaxWait), MaxWaiting: orNone(b.Queue.MaxWaiting), MaxWaitingPerCaller: orNone(b.Queue.MaxWaitingPerCaller)})
 	a.pool = mcp.NewPool(mcp.PoolOptions{Connects: b.Pool.Connects, MaxProcesses: b.Pool.MaxProcesses, Drain: orInstant(b.CancelGrace), Circuit: a.circuits, Log: log})
+	var err error
+	if a.budget, err = newBudget(b.Artifacts, log); err != nil {
+		return nil, errors.Join(err, a.Close())
+	}
 	m, err := a.merge(cfg, entries)
 	if err != nil {
 		return nil, errors.Join(err, a.Close())
@@ -87,22 +93,10 @@ func newApp(cfg *config.Config, log *slog.Logger, keeper keeper, entries ...conf
 	a.documents = openapi.New(openapi.Options{Version: version, DescriptionChars: b.DescriptionChars, MCPO: b.OperationIDs == config.OperationIDsMCPO})
 	a.bridge = &bridge.Bridge{
 		Catalogue: a.catalogue, Policy: identity.Rules{},
-		Budget:  identity.NewBudget(),
+		Budget:  a.budget,
 		Breaker: a.circuits, Clients: host, Gate: a.gate, Keeper: keeper, Nesting: b.Limits.Nesting,
 	}
 	return a, nil
-}
-
-// anonymous is the rule for callers without a credential, which are all there are so far.
-func anonymous(p *config.Policy) *bridge.Rule {
-	if p == nil {
-		return nil
-	}
-	r := rate(p.Rate)
-	return &bridge.Rule{
-		Allow: p.Allow, Deny: p.Deny, Timeout: p.Timeout,
-		Limits: bridge.Limits{PerSecond: r.PerSecond, Burst: cmp.Or(p.Burst, r.Burst), Concurrent: p.Concurrent},
-	}
 }
 
 // orInstant turns a configured zero, which is no time at all, into the shortest
@@ -144,5 +138,5 @@ func (a *app) Close() error {
 	a.gate.Close()
 	a.stop()
 	a.work.Wait()
-	return errors.Join(a.pool.Close(), a.supervisor.Close())
+	return errors.Join(a.pool.Close(), a.supervisor.Close(), a.budget.Close())
 }

@@ -16,6 +16,7 @@ import (
 	"mcpbridge/internal/artifacts"
 	"mcpbridge/internal/bridge"
 	"mcpbridge/internal/config"
+	"mcpbridge/internal/identity"
 	"mcpbridge/internal/routes"
 	"mcpbridge/internal/telemetry"
 )
@@ -126,13 +127,14 @@ const lastWords = 2 * time.Second
 // handler serves the app; it is not ready once stopping is set.
 func (a *app) handler(keeper *artifacts.Keeper, loopback bool, stopping *atomic.Bool) http.Handler {
 	b := a.config.Bridge
+	a.callers = identity.New(callers(b.Auth, loopback), a.log)
 	return routes.New(routes.Options{
 		Bridge: a.bridge, Documents: a.documents, Log: a.log, Version: version,
 		BasePath: b.BasePath, Hosts: b.Hosts, Loopback: loopback, Origins: b.CORS.Origins, MCPO: b.Compat.MCPO,
 		RequestBytes: b.Limits.RequestBytes, MaxTimeout: b.Timeouts.MaxTimeout,
 		Status: func() routes.Status { return a.status(keeper) }, Artifacts: keeper, Jobs: a.jobs, MCP: a.mcp, Admin: a.reload.admin(),
-		Caller: a.headers.with(func(*http.Request) (bridge.Caller, error) { return a.anonymous, nil }),
-		Ready:  func() bool { return !stopping.Load() && a.catalogue.Snapshot(bridge.Caller{}).Ready },
+		Caller: a.headers.with(a.callers.Caller), Allowance: a.budget.Allowance,
+		Ready: func() bool { return !stopping.Load() && a.catalogue.Snapshot(bridge.Caller{}).Ready },
 	})
 }
 

@@ -9,16 +9,9 @@ import (
 	"mcpbridge/internal/config"
 )
 
-// The configuration file already takes the keys of features that are still to
-// come. A key that has no effect must say so, and one that was to keep somebody
-// out must not be passed over at all.
-
-// checkServed refuses a configuration that asks for protection which this version
-// does not give, and warns about keys without effect.
+// checkServed refuses a configuration whose store or types of results cannot be, and
+// warns about keys of features that are still to come: one without effect must say so.
 func checkServed(w io.Writer, cfg *config.Config) error {
-	if len(cfg.Bridge.Auth.Keys) > 0 || len(cfg.Bridge.Auth.JWT) > 0 {
-		return fmt.Errorf("bridge.auth.keys and bridge.auth.jwt are not served by this version: it takes every caller as anonymous; remove them, and listen on loopback only%w", errConfig)
-	}
 	_, store, err := newKeeper(cfg.Bridge.Artifacts, slog.New(slog.DiscardHandler))
 	if err != nil {
 		return err

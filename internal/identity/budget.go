@@ -52,9 +52,9 @@ const sweepEvery = time.Minute
 // NewBudget returns a budget of which nothing is spent.
 func NewBudget() *Budget { return &Budget{purses: make(map[account]*purse)} }
 
-// Close ends what the budget shares with others. Spend must not be called any more.
+// Close ends what the budget shares with others, if there is a budget. Spend must not be called any more.
 func (b *Budget) Close() error {
-	if b.rates == nil {
+	if b == nil || b.rates == nil {
 		return nil
 	}
 	return b.rates.Close()
@@ -183,7 +183,11 @@ func (b *Budget) Allowance(c bridge.Caller) (Allowance, bool) {
 }
 
 func overRate(l bridge.Limits, wait time.Duration) error {
-	return limited(wait, fmt.Sprintf("You are over your rate of %g calls a second; the next one is free in %v.", l.PerSecond, wait.Round(time.Millisecond)))
+	rate := fmt.Sprintf("%g calls a second", l.PerSecond)
+	if l.PerSecond < 1 {
+		rate = fmt.Sprintf("one call in %v", time.Duration(float64(time.Second)/l.PerSecond).Round(time.Millisecond))
+	}
+	return limited(wait, fmt.Sprintf("You are over your rate of %s; the next one is free in %v.", rate, wait.Round(time.Millisecond)))
 }
 
 func limited(retry time.Duration, msg string) error {

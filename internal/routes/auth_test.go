@@ -184,3 +184,28 @@ func TestUserInLog(t *testing.T) {
 		t.Errorf("log %v", lines)
 	}
 }
+
+func TestRateFields(t *testing.T) {
+	f := newFixture()
+	allowance, has := identity.Allowance{Burst: 20, Full: 12 * time.Second, Left: 3, Reset: 10*time.Second + 1}, true
+	f.opts.Allowance = func(c bridge.Caller) (identity.Allowance, bool) { return allowance, has }
+	c := f.serve(t)
+	want := func(status int, limit, policy string) {
+		t.Helper()
+		r := c.do("POST", "/tools/demo/echo", "")
+		if r.status != status || r.header.Get("RateLimit") != limit || r.header.Get("RateLimit-Policy") != policy {
+			t.Errorf("%d, RateLimit %s, RateLimit-Policy %s; want %d, %s, %s", r.status, r.header.Get("RateLimit"), r.header.Get("RateLimit-Policy"), status, limit, policy)
+		}
+	}
+	want(200, `"calls";r=3;t=11`, `"calls";q=20;w=12`)
+	f.fails["budget"] = &bridge.Error{Kind: bridge.RateLimited, RetryAfter: time.Second}
+	allowance = identity.Allowance{Burst: 1, Full: time.Millisecond, Reset: time.Microsecond}
+	want(429, `"calls";r=0;t=1`, `"calls";q=1;w=1`)
+	delete(f.fails, "budget")
+	has = false
+	want(200, "", "")
+	has = true
+	if r := c.do("GET", "/tools", ""); r.header.Get("RateLimit") != "" {
+		t.Error("a list, which costs nothing, has the fields of a rate")
+	}
+}

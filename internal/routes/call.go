@@ -95,6 +95,7 @@ func (x *exchange) perform(r *http.Request, c *bridge.Call, wait time.Duration) 
 	}
 	a, err := x.s.Bridge.Invoke(r.Context(), c)
 	h["Server-Timing"] = []string{serverTiming(&c.Timing)}
+	x.rate(h, c.Caller)
 	return a, err
 }
 

@@ -23,6 +23,7 @@ import (
 
 	"mcpbridge/internal/artifacts"
 	"mcpbridge/internal/bridge"
+	"mcpbridge/internal/identity"
 	"mcpbridge/internal/jobs"
 )
 
@@ -54,6 +55,8 @@ type Options struct {
 	Admin Admin
 	// MCPO serves the tools under /mcpo too, in the shapes of the program mcpo.
 	MCPO bool
+	// Allowance tells what a caller has left of its rate, or that it has none. Nil tells nobody.
+	Allowance func(bridge.Caller) (identity.Allowance, bool)
 	// Jobs runs the calls that outlast their request, and those that are answered as events. Nil has every call wait.
 	Jobs *jobs.Manager
 	// Artifacts has the results that can be fetched again at /artifacts, so answers refer to that. Nil is none.

@@ -97,11 +97,12 @@ func (s *server) getStatus(x *exchange, r *http.Request) error {
 func (st Status) visibleIn(view *bridge.Snapshot) Status {
 	st.Config = nil
 	names := map[string]bool{"mcp:stdio": true, "mcp:http": true}
-	st.Endpoints = slices.DeleteFunc(st.Endpoints, func(e EndpointStatus) bool {
-		visible := slices.ContainsFunc(e.Handles, func(h string) bool { return view.Server(h) != nil })
-		names[e.Name] = names[e.Name] || visible
-		return !visible
-	})
+	for i := range st.Endpoints {
+		e := &st.Endpoints[i]
+		e.Handles = slices.DeleteFunc(slices.Clone(e.Handles), func(h string) bool { return view.Server(h) == nil })
+		names[e.Name] = names[e.Name] || len(e.Handles) > 0
+	}
+	st.Endpoints = slices.DeleteFunc(st.Endpoints, func(e EndpointStatus) bool { return len(e.Handles) == 0 })
 	st.Gates = slices.DeleteFunc(st.Gates, func(g GateStatus) bool { return !names[g.Name] })
 	st.Artifacts = nil
 	return st

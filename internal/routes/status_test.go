@@ -22,6 +22,9 @@ func TestStatusShowsTheCallersServers(t *testing.T) {
 	var names []string
 	for _, e := range got.Endpoints {
 		names = append(names, e.Name)
+		if len(e.Handles) != 1 || e.Handles[0] == "b" {
+			t.Errorf("%s shows the handles %q", e.Name, e.Handles)
+		}
 	}
 	for _, g := range got.Gates {
 		names = append(names, g.Name)
