@@ -372,3 +372,86 @@ func TestNudge(t *testing.T) {
 type openCircuit struct{ noCircuit }
 
 func (openCircuit) Open(bridge.EndpointID) error { return errors.New("open") }
+
+// everything is the rest of a bridge: it lets all pass.
+type everything struct{}
+
+func (everything) Allows(bridge.Caller, string, string) bool { return true }
+func (everything) Sees(bridge.Caller, string) bool           { return true }
+func (everything) Spend(context.Context, bridge.Caller) (func(), error) {
+	return func() {}, nil
+}
+
+func (everything) Admit(context.Context, bridge.Caller, bridge.Demand) (func(), error) {
+	return func() {}, nil
+}
+func (everything) Open(bridge.EndpointID) error                 { return nil }
+func (everything) Allow(bridge.EndpointID) (func(error), error) { return func(error) {}, nil }
+func (everything) Keep(context.Context, bridge.Caller, *bridge.Tool, *bridge.Result, *bridge.Timing) *bridge.Artifact {
+	return nil
+}
+
+// bridge returns a bridge over the catalogue, for calls all the way.
+func (r *running) bridge() *bridge.Bridge {
+	e := everything{}
+	return &bridge.Bridge{Catalogue: r, Policy: e, Budget: e, Breaker: e, Clients: r.pool, Gate: e, Keeper: e, Nesting: 10}
+}
+
+// However fast everybody's servers and a user's own are replaced, no call fails.
+func TestManySwaps(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const callers, swaps = 32, 300
+		server := func(handle string, version int) ServerConfig {
+			s := &fakeServer{name: fmt.Sprint(handle, version), process: true, connect: func(context.Context) error { time.Sleep(time.Millisecond); return nil }}
+			s.do = func(_ context.Context, r *rpc.Request) (string, error) {
+				if r.Method == "tools/list" {
+					return `{"tools":[{"name":"one"}]}`, nil
+				}
+				time.Sleep(5 * time.Millisecond) // longer than a swap takes
+				return fmt.Sprintf(`{"content":[{"type":"text","text":"%d"}]}`, version), nil
+			}
+			return s.as(handle)
+		}
+		users := func(n int) map[bridge.Owner][]ServerConfig {
+			return map[bridge.Owner][]ServerConfig{alice.Owner(): {server("own", n)}}
+		}
+		c := runCatalogue(t, CatalogueOptions{Servers: []ServerConfig{server("s", 0)}, Users: users(0)})
+		if err := c.Settle(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		b := c.bridge()
+		done := make(chan struct{})
+		var wg sync.WaitGroup
+		for i := range callers {
+			wg.Go(func() {
+				for n := i; ; n++ {
+					select {
+					case <-done:
+						return
+					default:
+					}
+					if _, err := b.Invoke(t.Context(), &bridge.Call{Handle: []string{"s", "own"}[n%2], Tool: "one", Caller: alice}); err != nil {
+						t.Error(err)
+						return
+					}
+				}
+			})
+		}
+		for n := 1; n <= swaps && !t.Failed(); n++ {
+			if _, err := c.Apply(t.Context(), []ServerConfig{server("s", n)}, users(n)); err != nil {
+				t.Error(err)
+			}
+			if n%10 != 0 {
+				continue
+			}
+			for _, handle := range []string{"s", "own"} {
+				a, err := b.Invoke(t.Context(), &bridge.Call{Handle: handle, Tool: "one", Caller: alice})
+				if err != nil || !strings.Contains(string(a.Result.Raw), fmt.Sprintf(`"%d"`, n)) {
+					t.Errorf("%s after swap %d: %v", handle, n, err)
+				}
+			}
+		}
+		close(done)
+		wg.Wait()
+	})
+}
