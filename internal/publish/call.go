@@ -2,7 +2,6 @@ package publish
 
 import (
 	"context"
-	"errors"
 	"log/slog"
 	"time"
 
@@ -47,6 +46,9 @@ func (p *peer) invoke(ctx context.Context, rq request, req *mcp.CallToolRequest,
 		pr := newProgress(ctx, req.Session, token)
 		defer pr.close() // before the answer goes out
 		c.Progress = pr.put
+	}
+	if t.Target.Asks {
+		c.Ask = asker(ctx, req)
 	}
 	a, err := p.s.opts.Bridge.Invoke(ctx, c)
 	if err != nil {
@@ -97,7 +99,7 @@ func (s *Server) logCall(ctx context.Context, rq request, c *bridge.Call, d time
 	level := slog.LevelInfo
 	if err != nil {
 		kind := bridge.KindOf(err)
-		if _, ok := errors.AsType[*jsonrpc.Error](err); ok {
+		if _, ok := err.(*jsonrpc.Error); ok { //nolint:errorlint // not one that a cause has in its tree
 			kind = bridge.NotFound
 		}
 		attrs = append(attrs, slog.String("code", string(kind)))

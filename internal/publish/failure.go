@@ -23,11 +23,11 @@ const errorKey = "mcp-bridge/error"
 // mend or wait for is a result that says so; what only a program gets wrong is an
 // error of the protocol.
 func failure(err error) (*result, error) {
-	if _, ok := errors.AsType[*jsonrpc.Error](err); ok {
-		return nil, err
-	}
 	e, ok := errors.AsType[*bridge.Error](err)
 	if !ok {
+		if _, ok := errors.AsType[*jsonrpc.Error](err); ok {
+			return nil, err // one of ours
+		}
 		return nil, &jsonrpc.Error{Code: jsonrpc.CodeInternalError, Message: "the call was ended"}
 	}
 	switch e.Kind {

@@ -165,6 +165,7 @@ func (s *Server) withSession(w *liveWriter, r *http.Request, rq request, in *inc
 		return
 	}
 	defer s.release(e)
+	e.peer.seen(rq)
 	switch {
 	case r.Method == http.MethodDelete:
 		s.end(e)

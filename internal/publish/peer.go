@@ -38,21 +38,21 @@ func (h handles) has(handle string) bool { return h == nil || h[handle] }
 // protocol has none, one request. Its list is nobody else's, so it can be told
 // alone that it has changed.
 type peer struct {
-	s      *Server
-	opener request // whose view it is that changes
-	srv    *mcp.Server
+	s   *Server
+	srv *mcp.Server
 
 	ctx context.Context // ends what still runs in the session
 	end context.CancelFunc
 
 	mu    sync.Mutex
+	last  request           // of the client's, whose view it is that changes; guarded by mu
 	told  [sha256.Size]byte // digest of the list as the client knows it, guarded by mu
 	cares bool              // the client has listed, or asked for news; guarded by mu
 }
 
 // newPeer returns a peer for the client that sent rq. Its session, if it has one, gets the id.
 func (s *Server) newPeer(rq request, id string) *peer {
-	p := &peer{s: s, opener: rq}
+	p := &peer{s: s, last: rq}
 	p.ctx, p.end = context.WithCancel(context.Background())
 	p.srv = mcp.NewServer(
 		&mcp.Implementation{Name: "mcp-bridge", Title: "MCP Bridge", Version: s.opts.Version},
@@ -95,7 +95,21 @@ func (p *peer) request(req mcp.Request) request {
 	if rq, ok := carriedBy(req.GetExtra()); ok {
 		return rq
 	}
-	return p.opener
+	return p.latest()
+}
+
+// latest returns the last request, without what was its own.
+func (p *peer) latest() request {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.last
+}
+
+// seen notes a request: what its caller may see can be another thing than at the session's begin.
+func (p *peer) seen(rq request) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.last = rq
 }
 
 // bind returns a context that ends also with the session and when nobody waits for the answer.
@@ -124,7 +138,7 @@ func (p *peer) tell() {
 	if !cares {
 		return // and may not even have opened its session
 	}
-	now := digest(p.s.narrowed(p.opener))
+	now := digest(p.s.narrowed(p.latest()))
 	p.mu.Lock()
 	differs := now != p.told
 	p.told = now

@@ -166,7 +166,7 @@ func TestListChangedForOthers(t *testing.T) {
 	if p.told != [32]byte{} {
 		t.Error("one that never listed was told")
 	}
-	p.knows(digest(f.server.narrowed(p.opener)))
+	p.knows(digest(f.server.narrowed(p.latest())))
 	before := p.told
 	servers := f.snap.Load().Servers
 	f.set(true, append(servers[:2:2], newServer("hidden", newTool("hidden", "x", "")), newServer("other", newTool("other", "x", "")))...)
