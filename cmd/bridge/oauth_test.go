@@ -147,6 +147,21 @@ func TestOAuthFaults(t *testing.T) {
 	p.noSecret()
 }
 
+// A tool that needs a scope of its own is refused with words that help, and keeps nobody from the others.
+func TestOAuthScope(t *testing.T) {
+	s := mcptest.StartOAuth(t, string(mcptest.Scope))
+	p := start(t, map[string]server{"a": bySecret(s)}, nil)
+	p.ready()
+	for range 10 {
+		p.problem("a", "echo", `{"message":"hi"}`, 502, "upstream-auth", `wants the scope "tools:call", which our credentials do not have; have it granted to our client`)
+	}
+	s.SetFaults()
+	p.call("a", "echo", `{"message":"hi"}`, 200)
+	if got := s.Stats(); got.Granted != 1 {
+		t.Errorf("%d tokens were given; another one would not have helped", got.Granted)
+	}
+}
+
 // A key that cannot sign is a fault of the configuration, found before anything starts.
 func TestOAuthBadKey(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "bridge.json")

@@ -207,5 +207,5 @@ func faultOf(err error) (fault bool, conn uint64, reason string) {
 	if !ok {
 		return false, 0, "it failed"
 	}
-	return e.Fault || e.Kind == bridge.UpstreamAuth, e.Conn, e.Msg
+	return e.Fault, e.Conn, e.Msg
 }

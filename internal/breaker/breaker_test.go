@@ -185,8 +185,14 @@ func TestStaleSuccess(t *testing.T) {
 }
 
 func TestRefusedCredentialOpensAtOnce(t *testing.T) {
-	b := New(Options{})
-	call(b, &bridge.Error{Kind: bridge.UpstreamAuth, Msg: "401"})
+	b := New(Options{Failures: 2})
+	for range 3 {
+		call(b, &bridge.Error{Kind: bridge.UpstreamAuth, Msg: "403"}) // for this call alone
+	}
+	if err := b.Open(endpoint); err != nil {
+		t.Errorf("open after calls that were forbidden: %v", err)
+	}
+	call(b, &bridge.Error{Kind: bridge.UpstreamAuth, Msg: "401", Fault: true})
 	if b.Open(endpoint) == nil {
 		t.Error("closed after a refused credential")
 	}

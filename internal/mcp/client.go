@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net/http"
 	"slices"
 
 	"mcpbridge/internal/bridge"
@@ -131,7 +132,8 @@ func (c *Client) explain(err error, t *bridge.Tool) error {
 	case rpc.TooLarge:
 		e.Kind = bridge.ResultTooLarge
 	case rpc.Auth:
-		e.Kind = bridge.UpstreamAuth
+		// What is forbidden to one call, for want of a scope it may be, others may do all the same.
+		e.Kind, e.Fault = bridge.UpstreamAuth, t == nil || f.Status != http.StatusForbidden
 	case rpc.Protocol:
 		e.Kind, e.Fault = bridge.UpstreamError, true
 	default:

@@ -157,7 +157,8 @@ func TestCallExplains(t *testing.T) {
 		{"session", &rpc.Failure{Reason: rpc.SessionExpired, Msg: "x"}, bridge.Annotations{}, bridge.Unavailable, false, true, "x"},
 		{"deadline", &rpc.Failure{Reason: rpc.Deadline, Msg: "20s"}, bridge.Annotations{}, bridge.DeadlineExceeded, true, false, "20s"},
 		{"too large", &rpc.Failure{Reason: rpc.TooLarge, Msg: "64 MiB"}, bridge.Annotations{}, bridge.ResultTooLarge, false, false, "64 MiB"},
-		{"auth", &rpc.Failure{Reason: rpc.Auth, Msg: "401"}, bridge.Annotations{}, bridge.UpstreamAuth, false, false, "401"},
+		{"auth", &rpc.Failure{Reason: rpc.Auth, Msg: "401", Status: 401}, bridge.Annotations{}, bridge.UpstreamAuth, true, false, "401"},
+		{"forbidden", &rpc.Failure{Reason: rpc.Auth, Msg: "403", Status: 403}, bridge.Annotations{}, bridge.UpstreamAuth, false, false, "403"},
 		{"protocol", &rpc.Failure{Reason: rpc.Protocol, Msg: "HTML"}, bridge.Annotations{}, bridge.UpstreamError, true, false, "HTML"},
 		{"start", &rpc.Failure{Reason: rpc.Start, Msg: "not found"}, bridge.Annotations{}, bridge.Unavailable, true, false, "not found"},
 	}
