@@ -1,7 +1,6 @@
 package publish
 
 import (
-	"cmp"
 	"encoding/json"
 	"errors"
 	"strconv"
@@ -15,6 +14,9 @@ import (
 
 // errEnded is why calls end whose session does.
 var errEnded = errors.New("the session has ended")
+
+// errFault says that it was nobody's doing but ours.
+var errFault = &jsonrpc.Error{Code: jsonrpc.CodeInternalError, Message: "the bridge has a fault; its log says more"}
 
 // errorKey is the member of _meta that says for programs what kind of failure a result is.
 const errorKey = "mcp-bridge/error"
@@ -39,7 +41,10 @@ func failure(err error) (*result, error) {
 	case bridge.NotFound, bridge.Malformed:
 		return nil, &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: e.Msg}
 	case bridge.Internal, bridge.Canceled:
-		return nil, &jsonrpc.Error{Code: jsonrpc.CodeInternalError, Message: cmp.Or(e.Msg, "the bridge has a fault; its log says more")}
+		if e.Msg == "" {
+			return nil, errFault
+		}
+		return nil, &jsonrpc.Error{Code: jsonrpc.CodeInternalError, Message: e.Msg}
 	}
 	return explained(e)
 }

@@ -45,7 +45,7 @@ func newFixture(t testing.TB, servers ...*bridge.Server) *fixture {
 	f := &fixture{
 		t:      t,
 		allows: func(bridge.Caller, string, string) bool { return true },
-		client: func(_ context.Context, r bridge.Request) (*bridge.Result, error) {
+		client: func(context.Context, bridge.Request) (*bridge.Result, error) {
 			return newResult(`{"content":[]}`), nil
 		},
 	}

@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/auth"
@@ -121,8 +122,8 @@ func (s *Server) once(w *liveWriter, r *http.Request, rq request, in *incoming) 
 		}
 		defer s.end(e)
 		p.knows(digest(s.narrowed(rq))) // from here on
-		ctx, cancel := s.streaming(r.Context())
-		defer cancel()
+		ctx, stop := s.streaming(r.Context(), w)
+		defer stop()
 		r = r.WithContext(ctx)
 	}
 	if in.method != "tools/call" || !s.checkParams(p, rq, in.name) {
@@ -172,8 +173,8 @@ func (s *Server) withSession(w *liveWriter, r *http.Request, rq request, in *inc
 		w.WriteHeader(http.StatusNoContent)
 		return
 	case r.Method == http.MethodGet:
-		ctx, cancel := s.streaming(r.Context())
-		defer cancel()
+		ctx, stop := s.streaming(r.Context(), w)
+		defer stop()
 		r = r.WithContext(ctx)
 	case in.unknown():
 		if in.id() == nil {
@@ -186,11 +187,18 @@ func (s *Server) withSession(w *liveWriter, r *http.Request, rq request, in *inc
 	s.pass(s.stateful, w, r, rq, e.peer, in)
 }
 
-// streaming returns a context for a request that waits for news: it ends when streams do.
-func (s *Server) streaming(ctx context.Context) (context.Context, context.CancelFunc) {
+// streaming returns a context for a request that waits for news: it ends when
+// streams do. Until stop is called the stream shows every now and then that it lives.
+func (s *Server) streaming(ctx context.Context, w *liveWriter) (_ context.Context, stop func()) {
 	ctx, cancel := context.WithCancel(ctx)
-	stop := context.AfterFunc(s.streams, cancel)
-	return ctx, func() { stop(); cancel() }
+	unhook := context.AfterFunc(s.streams, cancel)
+	var beats sync.WaitGroup
+	beats.Go(func() { w.beat(ctx, s.opts.Heartbeat) }) // ended by stop
+	return ctx, func() {
+		unhook()
+		cancel()
+		beats.Wait()
+	}
 }
 
 // full refuses a session that there is no room for.
@@ -265,6 +273,9 @@ type liveWriter struct {
 	conn    *http.ResponseController
 	timeout time.Duration
 	splices splices
+
+	mu    sync.Mutex // held while something is written
+	begun bool       // something was written, guarded by mu
 }
 
 // Unwrap lets http.ResponseController find the writer underneath.
@@ -272,6 +283,9 @@ func (w *liveWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }
 
 // Write writes b, and the results that are marked in it.
 func (w *liveWriter) Write(b []byte) (int, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.begun = true
 	return len(b), w.splices.write(pieces{w}, b)
 }
 
@@ -295,8 +309,32 @@ func (p pieces) Write(b []byte) (int, error) {
 
 // FlushError sends what was written, within the deadline.
 func (w *liveWriter) FlushError() error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
 	defer w.limit()()
 	return w.conn.Flush()
+}
+
+// beat writes a comment to a stream of events each time, so that nothing on the way
+// takes it for dead, and so that it is found out if it is.
+func (w *liveWriter) beat(ctx context.Context, every time.Duration) {
+	tick := time.NewTicker(every)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+		w.mu.Lock()
+		if w.begun {
+			lift := w.limit()
+			_, _ = io.WriteString(w.ResponseWriter, ": \n\n")
+			_ = w.conn.Flush() // the server ends the request of a connection that is broken
+			lift()
+		}
+		w.mu.Unlock()
+	}
 }
 
 func (w *liveWriter) limit() (lift func()) {

@@ -185,7 +185,9 @@ func TestCancellation(t *testing.T) {
 		}()
 		<-running
 		cancel()
-		<-ended
+		if err := <-ended; err == nil {
+			t.Error("the call ended for no cause")
+		}
 		if err := <-done; err == nil {
 			t.Error("the call was answered")
 		}

@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/json"
 	"fmt"
+	"runtime/debug"
 	"slices"
 	"strings"
 	"sync"
@@ -69,7 +70,13 @@ func (s *Server) newPeer(rq request, id string) *peer {
 
 // receive answers what the SDK's server cannot answer as the bridge does.
 func (p *peer) receive(next mcp.MethodHandler) mcp.MethodHandler {
-	return func(ctx context.Context, method string, req mcp.Request) (mcp.Result, error) {
+	return func(ctx context.Context, method string, req mcp.Request) (_ mcp.Result, err error) {
+		defer func() {
+			if v := recover(); v != nil { // the SDK has goroutines of its own, where it would end the process
+				p.s.log.ErrorContext(ctx, "panic", "method", method, "error", fmt.Sprint(v), "stack", string(debug.Stack()))
+				err = errFault
+			}
+		}()
 		switch r := req.(type) {
 		case *mcp.ListToolsRequest:
 			ctx, stop := p.bind(ctx, req)

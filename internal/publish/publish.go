@@ -33,6 +33,7 @@ type Options struct {
 	BodyTimeout  time.Duration // most time for a request's body to arrive; zero is a minute
 	WriteTimeout time.Duration // most time for a client to take the next piece of a stream; zero is 30 s
 
+	Heartbeat        time.Duration // how often a stream shows that it lives; zero is 25 s
 	SessionIdle      time.Duration // time without a request or an open stream after which a session ends; zero is 30 minutes
 	Sessions         int           // most sessions and streams that live between requests; zero is 1000
 	SessionsPerOwner int           // most of them for one owner; zero is 200
@@ -65,6 +66,7 @@ func New(o Options) *Server {
 	o.RequestBytes = cmp.Or(o.RequestBytes, 4<<20)
 	o.BodyTimeout = cmp.Or(o.BodyTimeout, time.Minute)
 	o.WriteTimeout = cmp.Or(o.WriteTimeout, 30*time.Second)
+	o.Heartbeat = cmp.Or(o.Heartbeat, 25*time.Second)
 	o.SessionIdle = cmp.Or(o.SessionIdle, 30*time.Minute)
 	o.Sessions = cmp.Or(o.Sessions, 1000)
 	o.SessionsPerOwner = cmp.Or(o.SessionsPerOwner, 200)

@@ -159,7 +159,7 @@ func (f *fixture) watched(n int) {
 // A caller is not told of what it may not see.
 func TestListChangedForOthers(t *testing.T) {
 	f := newFixture(t)
-	f.allows = func(c bridge.Caller, handle, _ string) bool { return handle != "hidden" }
+	f.allows = func(_ bridge.Caller, handle, _ string) bool { return handle != "hidden" }
 	f.publish()
 	p := f.server.newPeer(request{handles: handles{"demo": true}}, "")
 	p.tell()
@@ -226,7 +226,7 @@ func TestNoLeaks(t *testing.T) {
 func TestDeadStream(t *testing.T) {
 	f := newFixture(t)
 	f.opts.WriteTimeout = 50 * time.Millisecond
-	f.client = func(_ context.Context, r bridge.Request) (*bridge.Result, error) {
+	f.client = func(context.Context, bridge.Request) (*bridge.Result, error) {
 		return newResult(`{"content":[{"type":"text","text":"` + strings.Repeat("x", 16<<20) + `"}]}`), nil
 	}
 	f.serve()
@@ -285,5 +285,60 @@ func TestEndStreams(t *testing.T) {
 	f.server.Close()
 	if r := f.do("POST", initialize); r.status != http.StatusServiceUnavailable || !strings.Contains(r.body, "stopping") {
 		t.Errorf("a session afterwards: %d %s", r.status, r.body)
+	}
+}
+
+// A stream on which nothing happens shows that it lives.
+func TestHeartbeat(t *testing.T) {
+	f := newFixture(t)
+	f.opts.Heartbeat = time.Millisecond
+	f.serve()
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	for _, req := range []*http.Request{
+		newRequest(ctx, "GET", f.url, "", sessionHeader, f.begin()),
+		newRequest(ctx, "POST", f.url, listen, versionHeader, "2026-07-28", "Mcp-Method", "subscriptions/listen"),
+	} {
+		res, err := http.DefaultTransport.RoundTrip(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer res.Body.Close()
+		lines := bufio.NewScanner(res.Body)
+		for beats := 0; beats < 3; {
+			if !lines.Scan() {
+				t.Fatalf("%s: the stream ended: %v", req.Method, lines.Err())
+			}
+			if lines.Text() == ": " {
+				beats++
+			}
+		}
+	}
+}
+
+func newRequest(ctx context.Context, method, url, body string, header ...string) *http.Request {
+	req, err := http.NewRequestWithContext(ctx, method, url, strings.NewReader(body))
+	if err != nil {
+		panic(err)
+	}
+	header = append(header, "Accept", "application/json, text/event-stream", "Content-Type", "application/json", "User", "ann")
+	for i := 0; i < len(header); i += 2 {
+		req.Header.Set(header[i], header[i+1])
+	}
+	return req
+}
+
+// A bug in a call is that call's failure, and nobody else's.
+func TestPanic(t *testing.T) {
+	f := newFixture(t)
+	f.client = func(context.Context, bridge.Request) (*bridge.Result, error) { panic("a bug") }
+	f.serve()
+	id := f.begin()
+	r := f.do("POST", callOf("demo__add", `{}`), sessionHeader, id)
+	if !strings.Contains(r.message(), `"code":-32603,"message":"the bridge has a fault`) || strings.Contains(r.body, "a bug") {
+		t.Errorf("got %s", r.body)
+	}
+	if !f.ping(id) || !strings.Contains(f.logged(), "a bug") {
+		t.Errorf("the session is gone, or the log says nothing: %s", f.logged())
 	}
 }

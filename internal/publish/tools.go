@@ -62,7 +62,7 @@ func (p *peer) list(ctx context.Context, req *mcp.ListToolsRequest) (mcp.Result,
 func appendEntry(dst []byte, t *bridge.Tool, isModern bool) []byte {
 	dst = raw.AppendQuote(append(dst, `{"name":`...), openapi.OperationID(t.Handle, t.Name))
 	for m := range raw.Members(t.Raw) {
-		name, val := m.Name(), []byte(m.Val)
+		name, val := m.Name(), m.Val
 		switch name {
 		case "name", "inputSchema", "outputSchema":
 			continue

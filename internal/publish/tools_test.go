@@ -167,7 +167,7 @@ func TestPagesAreBoundedInBytes(t *testing.T) {
 
 func TestCallersSeeTheirOwn(t *testing.T) {
 	f := newFixture(t)
-	f.allows = func(c bridge.Caller, handle, tool string) bool { return c.User == "bob" || handle == "files" }
+	f.allows = func(c bridge.Caller, handle, _ string) bool { return c.User == "bob" || handle == "files" }
 	f.serve()
 	list := func(header ...string) string {
 		id := f.begin(header...)
@@ -248,9 +248,6 @@ func TestInstructions(t *testing.T) {
 	got := f.connect("2025-11-25", nil).InitializeResult().Instructions
 	if !strings.HasSuffix(got, "## b\n\nCall me.") || !strings.Contains(got, "## a\n\nüü") || strings.Count(got, "ü") != instructionChars {
 		t.Errorf("instructions: %q", got)
-	}
-	for range 20 {
-		b.Instructions += strings.Repeat("x", 2000)
 	}
 	var many []*bridge.Server
 	for i := range 40 {
