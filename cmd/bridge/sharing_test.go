@@ -66,8 +66,7 @@ func newTeam(t *testing.T, servers map[string]server) *team {
 		Bridge: a.bridge, Documents: a.documents, Log: logger, Loopback: true, Artifacts: keeper,
 		Status: func() routes.Status { return a.status(keeper) },
 		Caller: a.headers.with(func(r *http.Request) (bridge.Caller, error) {
-			c := bridge.Caller{ID: r.Header.Get("Test-User"), User: r.Header.Get("Test-User"), Tenant: r.Header.Get("Test-Tenant"), Scopes: bridge.AllScopes}
-			return c, nil
+			return bridge.Caller{ID: r.Header.Get("Test-User"), User: r.Header.Get("Test-User"), Tenant: r.Header.Get("Test-Tenant"), Scopes: bridge.ScopeCall}, nil
 		}),
 	}))
 	t.Cleanup(web.Close)
@@ -184,6 +183,13 @@ func TestUsersSideBySide(t *testing.T) {
 	}
 
 	status := tm.do(alice, "GET", "/status", "").body
+	var rows routes.Status
+	if err := json.Unmarshal(status, &rows); err != nil || len(rows.Endpoints) != 3 { // her memory, her token, her tenant's notes
+		t.Errorf("alice sees the endpoints %+v, %v; want three", rows.Endpoints, err)
+	}
+	if all := tm.pool.Stats().Endpoints; len(all) != 7 { // bob's memory and token, carol's notes, and alice's other token
+		t.Errorf("%d endpoints in all, want 7", len(all))
+	}
 	for _, secret := range []string{"alices-horse", "bobs-battery", "new-horse"} {
 		if bytes.Contains(status, []byte(secret)) || strings.Contains(tm.log.String(), secret) {
 			t.Errorf("%q shows in the status or the log", secret)

@@ -22,7 +22,7 @@ func (a *app) status(k *artifacts.Keeper) routes.Status {
 	}
 	for _, e := range pool.Endpoints {
 		row := routes.EndpointStatus{
-			Name: e.ID.Label, Endpoint: e.Printed, Handles: e.Handles,
+			ID: e.ID, Name: e.ID.Label, Endpoint: e.Printed, Handles: e.Handles,
 			Connection: "none", Users: e.Users, LastUsed: orNil(e.Used),
 		}
 		switch {
@@ -41,7 +41,7 @@ func (a *app) status(k *artifacts.Keeper) routes.Status {
 			kind = "rate"
 		}
 		st.Gates = append(st.Gates, routes.GateStatus{
-			Name: g.Account.Label(), Kind: kind, InUse: g.InUse, Capacity: g.Capacity, Waiting: g.Waiting, LastActivity: orNil(g.Last),
+			ID: g.Account.Endpoint, Name: g.Account.Label(), Kind: kind, InUse: g.InUse, Capacity: g.Capacity, Waiting: g.Waiting, LastActivity: orNil(g.Last),
 		})
 	}
 	return st

@@ -88,8 +88,10 @@ func TestStatusOfAdmins(t *testing.T) {
 	f := newFixture()
 	f.allows = func(handle, _ string) bool { return handle == "demo" }
 	f.opts.Caller = callers
+	demo := bridge.EndpointID{Label: "mcp:demo"}
+	f.snap.Server("demo").Endpoint = demo
 	f.opts.Status = func() Status {
-		return Status{Endpoints: []EndpointStatus{{Name: "mcp:demo", Handles: []string{"demo"}}, {Name: "mcp:files", Handles: []string{"files"}}}, Gates: []GateStatus{}}
+		return Status{Endpoints: []EndpointStatus{{ID: demo, Name: "mcp:demo", Handles: []string{"demo"}}, {Name: "mcp:files", Handles: []string{"files"}}}, Gates: []GateStatus{}}
 	}
 	c := f.serve(t)
 	for scopes, want := range map[string]int{"call": 1, "admin": 2, "call,admin": 2} {

@@ -37,6 +37,8 @@ type ArtifactStatus struct {
 
 // An EndpointStatus is how one endpoint is.
 type EndpointStatus struct {
+	ID bridge.EndpointID `json:"-"` // whose the row is
+
 	Name       string        `json:"name" doc:"As mcp:github."`
 	Endpoint   string        `json:"endpoint" doc:"How it is connected; what may be secret is hashed."`
 	Handles    []string      `json:"handles" nullable:"false" doc:"The servers that it serves."`
@@ -56,6 +58,8 @@ type CircuitStatus struct {
 
 // A GateStatus is how one account of admission is.
 type GateStatus struct {
+	ID bridge.EndpointID `json:"-"` // zero if all servers share it
+
 	Name         string     `json:"name" doc:"As mcp:stdio for all subprocesses, mcp:http for all remote servers, or mcp:github for one server."`
 	Kind         string     `json:"kind" enum:"slots,rate"`
 	InUse        int        `json:"in_use" doc:"Slots that calls hold; of a rate, what is missing from its burst."`
@@ -93,17 +97,21 @@ func (s *server) getStatus(x *exchange, r *http.Request) error {
 	return nil
 }
 
-// visibleIn returns the part of the status that is about the servers of a view.
+// visibleIn returns the part of the status that is about the servers of a view. It goes by
+// endpoint: a server that callers do not share has one for each, under one handle and name.
 func (st Status) visibleIn(view *bridge.Snapshot) Status {
 	st.Config = nil
-	names := map[string]bool{"mcp:stdio": true, "mcp:http": true}
+	st.Artifacts = nil
+	seen := map[bridge.EndpointID]bool{}
+	for _, s := range view.Servers {
+		seen[s.Endpoint] = true
+	}
+	delete(seen, bridge.EndpointID{})
+	st.Endpoints = slices.DeleteFunc(st.Endpoints, func(e EndpointStatus) bool { return !seen[e.ID] })
 	for i := range st.Endpoints {
 		e := &st.Endpoints[i]
 		e.Handles = slices.DeleteFunc(slices.Clone(e.Handles), func(h string) bool { return view.Server(h) == nil })
-		names[e.Name] = names[e.Name] || len(e.Handles) > 0
 	}
-	st.Endpoints = slices.DeleteFunc(st.Endpoints, func(e EndpointStatus) bool { return len(e.Handles) == 0 })
-	st.Gates = slices.DeleteFunc(st.Gates, func(g GateStatus) bool { return !names[g.Name] })
-	st.Artifacts = nil
+	st.Gates = slices.DeleteFunc(st.Gates, func(g GateStatus) bool { return g.ID != bridge.EndpointID{} && !seen[g.ID] })
 	return st
 }

@@ -13,12 +13,22 @@ import (
 
 // A caller sees the rows of its own servers, and those of the whole pools.
 func TestStatusShowsTheCallersServers(t *testing.T) {
+	id := func(n byte, name string) bridge.EndpointID {
+		return bridge.EndpointID{Sum: [32]byte{n}, Label: "mcp:" + name}
+	}
+	mine, others := id(1, "a"), id(2, "a") // a is a server that callers do not share
+	b, d := id(3, "b"), id(4, "d")
 	all := Status{
-		Endpoints: []EndpointStatus{{Name: "mcp:a", Handles: []string{"a"}}, {Name: "mcp:b", Handles: []string{"b", "c"}}, {Name: "mcp:d", Handles: []string{"d"}}},
-		Gates:     []GateStatus{{Name: "mcp:a"}, {Name: "mcp:b"}, {Name: "mcp:d"}, {Name: "mcp:http"}, {Name: "mcp:stdio"}},
+		Endpoints: []EndpointStatus{
+			{ID: mine, Name: "mcp:a", Handles: []string{"a"}},
+			{ID: others, Name: "others", Handles: []string{"a"}},
+			{ID: b, Name: "mcp:b", Handles: []string{"b", "c"}},
+			{ID: d, Name: "mcp:d", Handles: []string{"d"}},
+		},
+		Gates:     []GateStatus{{ID: mine, Name: "mcp:a"}, {ID: others, Name: "others"}, {ID: b, Name: "mcp:b"}, {ID: d, Name: "mcp:d"}, {Name: "mcp:http"}, {Name: "mcp:stdio"}},
 		Artifacts: &ArtifactStatus{Store: "memory", Kept: 1},
 	}
-	got := all.visibleIn(bridge.NewSnapshot(1, true, []*bridge.Server{{Handle: "a"}, {Handle: "c"}}))
+	got := all.visibleIn(bridge.NewSnapshot(1, true, []*bridge.Server{{Handle: "a", Endpoint: mine}, {Handle: "c", Endpoint: b}, {Handle: "idle"}}))
 	var names []string
 	for _, e := range got.Endpoints {
 		names = append(names, e.Name)
