@@ -67,7 +67,11 @@ func (a admin) Put(ctx context.Context, by bridge.Caller, key routes.AdminKey, d
 	if i < 0 { // somebody has deleted it meanwhile, through another bridge
 		return routes.AdminServer{}, false, a.writeError(&config.VersionError{}, k)
 	}
-	return a.now.listed[i], !was, nil
+	s := a.now.listed[i]
+	if srv := a.app.catalogue.Snapshot(bridge.Caller{User: k.User, Tenant: k.Tenant}).Server(k.Handle); srv != nil && !s.Shadowed {
+		s.State, s.LastError = string(srv.State), srv.LastError
+	}
+	return s, !was, nil
 }
 
 // Delete implements [routes.Admin].

@@ -60,6 +60,9 @@ func TestAdminLife(t *testing.T) {
 	entry := fmt.Sprintf(`{"url":%q,"headers":{"X-Key":"s3cret"},"timeout":"5s"}`, remote.URL+"?token=s3cret")
 	res := p.put("/admin/servers/new", entry, http.StatusCreated, "If-None-Match", "*")
 	first := res.Header.Get("ETag")
+	if !strings.Contains(string(res.body), `"state":"ready"`) {
+		t.Errorf("PUT answers before the server is ready: %s", res.body)
+	}
 	if got := p.text("new", "echo", `{"message":"at once"}`); got != "at once" {
 		t.Errorf("called: %q", got)
 	}
@@ -358,4 +361,34 @@ func TestAdminReset(t *testing.T) {
 		t.Fatalf("reset = %d %s", res.StatusCode, res.body)
 	}
 	p.call("r", "echo", `{"message":"x"}`, 200)
+}
+
+// A user's own server is seen and called by that user alone, and only an admin changes it.
+func TestAdminUserServer(t *testing.T) {
+	remote, others := mcptest.Start(t, mcptest.HTTPRaw, "ok"), mcptest.Start(t, mcptest.HTTPRaw, "ok")
+	root, rootEntry := newKey(t, "root", map[string]any{"scopes": []string{"call", "admin"}})
+	ann, annEntry := newKey(t, "ann", map[string]any{"user": "ann/1"})
+	bob, bobEntry := newKey(t, "bob", map[string]any{"user": "ann/1", "tenant": "acme"})
+	_, more := stateFile(t)
+	more["auth"] = map[string]any{"keys": []any{rootEntry, annEntry, bobEntry}}
+	p := start(t, map[string]server{"notes": {"url": others.URL, "tools": map[string]any{"allow": []string{"pid"}}}}, more)
+	as := func(key string) []string { return []string{"X-API-Key", key} }
+	entry := fmt.Sprintf(`{"url":%q,"tools":{"allow":["echo"]}}`, remote.URL)
+	path := "/admin/users/ann%2F1/servers/notes"
+	wantProblem(t, p.put(path, entry, 403, as(ann)...), 403, "forbidden", "admin")
+	wantProblem(t, p.put(path, entry, 401), 401, "unauthenticated", "")
+	p.put(path, entry, 201, as(root)...)
+	until(t, "the user sees her own", func() bool { return strings.Join(p.names(as(ann)...), " ") == "notes/echo" })
+	p.call("notes", "echo", `{"message":"x"}`, 200, as(ann)...)
+	for _, other := range []string{root, bob} {
+		until(t, "others see everybody's", func() bool { return strings.Join(p.names(as(other)...), " ") == "notes/pid" })
+		p.call("notes", "echo", `{"message":"x"}`, 404, as(other)...)
+	}
+	if res := p.do("DELETE", path+"?tenant=acme", "", as(root)...); res.StatusCode != 404 {
+		t.Errorf("DELETE of another tenant's: %d", res.StatusCode)
+	}
+	if res := p.do("DELETE", path, "", as(root)...); res.StatusCode != 204 {
+		t.Errorf("DELETE: %d %s", res.StatusCode, res.body)
+	}
+	until(t, "the user sees everybody's", func() bool { return strings.Join(p.names(as(ann)...), " ") == "notes/pid" })
 }

@@ -39,6 +39,7 @@ type origin struct {
 	file     *config.File // nil without one
 	listen   string       // as the file says; the command line may say something else
 	insecure bool         // as on the command line
+	loopback bool         // only this machine can connect
 	hangup   chan os.Signal
 }
 
@@ -140,6 +141,7 @@ func (r *reloader) applyLocked(ctx context.Context, why string, began time.Time)
 		return err
 	}
 	r.app.headers.set(headerNames(next.used))
+	r.app.callers.Replace(callers(cfg.Bridge.Auth, r.origin.loopback))
 	r.cfg, r.entries = cfg, entries
 
 	r.smu.Lock()
@@ -270,7 +272,6 @@ func needRestart(running, next *config.Bridge) []string {
 		{"artifacts", running.Artifacts, next.Artifacts},
 		{"jobs", running.Jobs, next.Jobs},
 		{"idempotency", running.Idempotency, next.Idempotency},
-		{"auth", running.Auth, next.Auth},
 		{"cors", running.CORS, next.CORS},
 		{"sources", running.Sources, next.Sources},
 		{"admin.stateFile", running.Admin.StateFile, next.Admin.StateFile},

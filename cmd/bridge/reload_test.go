@@ -7,12 +7,15 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"reflect"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"syscall"
 	"testing"
 
+	"mcpbridge/internal/config"
 	"mcpbridge/internal/mcptest"
 	"mcpbridge/internal/routes"
 )
@@ -280,4 +283,90 @@ func TestReloadSettings(t *testing.T) {
 	f.more = map[string]any{"pool": map[string]any{"stdioCalls": 5}}
 	f.replace(f.text(map[string]server{"b": {"url": remote.URL}}))
 	until(t, "the settings are as they were", func() bool { return p.config().Restart == nil })
+}
+
+// Every setting is either changed by a reload or named as one that takes a restart.
+func TestNeedRestart(t *testing.T) {
+	live := []string{"Auth"} // and the parts of others that are only the defaults of servers
+	have := config.DefaultBridge()
+	v := reflect.ValueOf(have)
+	for i := range v.NumField() {
+		name := v.Type().Field(i).Name
+		next := have
+		change(reflect.ValueOf(&next).Elem().Field(i))
+		named := needRestart(&have, &next)
+		if want := !slices.Contains(live, name); want != (len(named) == 1) {
+			t.Errorf("a change of %s takes a restart because of %q, want %t", name, named, want)
+		}
+	}
+	next := have
+	next.Timeouts = config.Timeouts{Call: 1, MaxTimeout: have.Timeouts.MaxTimeout, Start: 2, Handshake: 3}
+	next.Pool.IdleTimeout, next.Pool.StdioCallsPerServer, next.Admin.AllowCommands = 1, 1, true
+	if named := needRestart(&have, &next); named != nil {
+		t.Errorf("%q take a restart", named)
+	}
+}
+
+// change makes a value, and all in it, another one.
+func change(v reflect.Value) {
+	switch v.Kind() {
+	case reflect.String:
+		v.SetString(v.String() + "x")
+	case reflect.Int, reflect.Int64:
+		v.SetInt(v.Int() + 1)
+	case reflect.Bool:
+		v.SetBool(!v.Bool())
+	case reflect.Slice:
+		v.Set(reflect.MakeSlice(v.Type(), 1, 1))
+	case reflect.Struct:
+		if v.Type() == reflect.TypeFor[config.Value]() {
+			v.Set(reflect.ValueOf(config.Plain("x")))
+			return
+		}
+		for i := range v.NumField() {
+			change(v.Field(i))
+		}
+	}
+}
+
+// Keys come and go with the file, and a bridge that others can reach is never left without.
+func TestReloadCallers(t *testing.T) {
+	one, oneEntry := newKey(t, "one", map[string]any{"scopes": []string{"call", "admin"}})
+	two, twoEntry := newKey(t, "two", nil)
+	keys := func(entries ...map[string]any) map[string]any {
+		return map[string]any{"auth": map[string]any{"keys": entries}}
+	}
+	f := &configFile{t: t, path: filepath.Join(t.TempDir(), "bridge.json"), more: keys(oneEntry)}
+	off := map[string]server{"off": {"command": "x", "disabled": true}}
+	write(t, f.path, f.text(off))
+	p := startArgs(t, "serve", "--config", f.path, "--listen", "0.0.0.0:0")
+	p.base = "http://127.0.0.1:" + p.base[strings.LastIndexByte(p.base, ':')+1:]
+	status := func(key string) int { return p.do("GET", "/tools", "", "X-API-Key", key).StatusCode }
+	if status(one) != 200 || status(two) != 401 {
+		t.Errorf("at first: %d, %d", status(one), status(two))
+	}
+	f.more = keys(oneEntry, twoEntry)
+	f.replace(f.text(off))
+	until(t, "the new key is good", func() bool { return status(two) == 200 })
+	f.more = nil
+	f.replace(f.text(off))
+	until(t, "a file without keys is refused", func() bool {
+		var st routes.Status
+		decode(t, p.do("GET", "/status", "", "X-API-Key", one), &st)
+		return st.Config.Stale && strings.Contains(strings.Join(st.Config.Errors, ""), "can be reached from other machines")
+	})
+	if status(one) != 200 || status("") != 401 {
+		t.Errorf("after a file without keys: %d with one, %d without", status(one), status(""))
+	}
+	f.more = keys(twoEntry)
+	f.replace(f.text(off))
+	until(t, "the old key is bad", func() bool { return status(one) == 401 && status(two) == 200 })
+	if res := p.do("GET", "/status", "", "X-API-Key", two); strings.Contains(string(res.body), "config") {
+		t.Errorf("a caller without the scope sees the configuration: %s", res.body)
+	}
+	for _, key := range []string{one, two} {
+		if strings.Contains(p.log(), key) {
+			t.Error("the log shows a key")
+		}
+	}
 }

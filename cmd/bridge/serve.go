@@ -74,6 +74,7 @@ func serve(ctx context.Context, cfg *config.Config, from origin, log *slog.Logge
 	}
 	defer func() { err = errors.Join(err, a.Close()) }()
 
+	from.loopback = isLoopback(ln.Addr())
 	a.reload = newReloader(a, from, entryStore, entries)
 	a.services = append(a.services, a.reload.services()...)
 	clients := a.publish()
@@ -82,7 +83,7 @@ func serve(ctx context.Context, cfg *config.Config, from origin, log *slog.Logge
 	defer func() { err = errors.Join(err, a.jobs.Close()) }()
 	var stopping atomic.Bool
 	srv := &http.Server{
-		Handler:           a.handler(keeper, isLoopback(ln.Addr()), &stopping),
+		Handler:           a.handler(keeper, from.loopback, &stopping),
 		ReadHeaderTimeout: 10 * time.Second,
 		IdleTimeout:       2 * time.Minute,
 		ErrorLog:          slog.NewLogLogger(log.Handler(), slog.LevelWarn),

@@ -48,6 +48,8 @@ type AdminServer struct {
 	Shadowed    bool            `json:"shadowed,omitempty" doc:"The configuration file has a server of this handle, which is the one in use."`
 	Errors      []AdminProblem  `json:"errors,omitempty" doc:"Why a kept entry is not in use."`
 	Warnings    []AdminProblem  `json:"warnings,omitempty" doc:"What has no effect in the entry."`
+	State       string          `json:"state,omitempty" doc:"How the server is, after it was put; GET /tools/{handle} says it at any time."`
+	LastError   string          `json:"last_error,omitempty" doc:"Why it is not ready, after it was put."`
 	Entry       json.RawMessage `json:"entry,omitempty" doc:"What it says beside the defaults, with [hidden] in place of secrets: values of headers and env, credentials, the proxy, a URL's query, and all that the file takes from elsewhere."`
 }
 
