@@ -121,6 +121,7 @@ func TestBadServers(t *testing.T) {
 		{"caller in args", `a: {command: x, args: ["${caller.user}"], sharing: user}`, "line 2: mcpServers.a.args[0]: refers to the caller, which only env, headers and cwd of a server can"},
 		{"unknown of the caller", `a: {command: x, env: {U: "${caller.name}"}, sharing: user}`, "line 2: mcpServers.a.env.U: refers to the caller by something else than ${caller.user}, ${caller.tenant} and ${caller.header.NAME}"},
 		{"credential of the caller", `a: {command: x, env: {U: "${caller.header.x-api-key}"}, sharing: user}`, "line 2: mcpServers.a.env.U: refers to the header that the caller's own credential for the bridge comes in, which is not passed on"},
+		{"connection of the caller", `a: {command: x, env: {U: "${caller.header.proxy-authorization}"}, sharing: user}`, "line 2: mcpServers.a.env.U: refers to a header of one connection, which is not passed on"},
 		{"NUL", `a: {command: "a\0b"}`, "line 2: control character U+0000"},
 		{"label", `a: {command: x, name: "a\tb"}`, `line 2: mcpServers.a.name: "a\tb" holds control characters`},
 	} {

@@ -141,6 +141,8 @@ func (e *expander) caller(ref string) {
 		e.bad("refers to the caller by something else than ${caller.user}, ${caller.tenant} and ${caller.header.NAME}")
 	case bridgeCredential[canonicalHeader(name)]:
 		e.bad("refers to the header that the caller's own credential for the bridge comes in, which is not passed on")
+	case hopByHop[canonicalHeader(name)]:
+		e.bad("refers to a header of one connection, which is not passed on")
 	default:
 		e.parts = append(e.parts, part{caller: "header." + canonicalHeader(name)})
 	}
