@@ -101,7 +101,8 @@ const fixedSchemas = `
 		},
 		"count": {"type": "integer", "description": "How many errors there are in all."},
 		"content": {"type": "array", "description": "What the tool said of its failure.", "items": {"$ref": "#/components/schemas/ContentBlock"}},
-		"artifact_ref": {"type": "string", "description": "The reference under which the whole result is kept."}
+		"artifact_ref": {"type": "string", "description": "The reference under which the whole result is kept."},
+		"artifact": {"type": "string", "format": "uri-reference", "description": "Where the whole result is, relative to this request."}
 	},
 	"required": ["type", "title", "status", "code"]
 }`

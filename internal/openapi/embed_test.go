@@ -33,6 +33,7 @@ func TestEmbed(t *testing.T) {
 		{name: "items empty", schema: `{"type":"array","items":{}}`},
 		{name: "array without items", schema: `{"type":"array"}`, want: `{"type":"array","items":{}}`},
 		{name: "perhaps an array, without items", schema: `{"type":["string","array"]}`, want: `{"type":["string","array"],"items":{}}`},
+		{name: "a closed tuple, shorter than it could be", schema: `{"maxItems":1,"prefixItems":[{},{}],"items":{"not":true}}`, want: `{"prefixItems":[{},{}],"maxItems":1}`},
 		{name: "a tuple without items", schema: `{"type":"array","prefixItems":[{}]}`},
 		{
 			name: "array without items, where it counts who looked at them", schema: `{"oneOf":[{"allOf":[{"type":"array"}],"unevaluatedItems":false}]}`,
@@ -43,8 +44,8 @@ func TestEmbed(t *testing.T) {
 		{name: "constants", schema: `{"properties":{"a":{"const":"x"},"b":{"enum":[1,2]},"c":{"enum":[1,2.5]},"d":{"const":null},"e":{"enum":["x",null],"title":"E"}}}`, want: `{"properties":{"a":{"type":"string","const":"x"},"b":{"type":"integer","enum":[1,2]},"c":{"type":"number","enum":[1,2.5]},"d":{"const":null},"e":{"anyOf":[{"type":"string","enum":["x"]},{"type":"null"}],"title":"E"}}}`},
 		{name: "a constant and a list", schema: `{"const":"x","enum":["x"]}`},
 		{name: "constants of many types", schema: `{"title":"T","enum":["x",1,null,true,2.5,{"a":[]},[{"b":null,"c":true}]],"default":1}`, want: `{"title":"T","anyOf":[{"type":"string","enum":["x"]},{"type":"null"},{"type":"boolean","allOf":[{"const":true}]},{"type":"number","enum":[1,2.5]},` +
-			`{"type":"object","properties":{"a":{"type":"array","items":{"not":{}}}},"required":["a"],"additionalProperties":false},` +
-			`{"type":"array","prefixItems":[{"type":"object","properties":{"b":{"const":null},"c":{"type":"boolean","allOf":[{"const":true}]}},"required":["b","c"],"additionalProperties":false}],"items":{"not":{}},"minItems":1}],"default":1}`},
+			`{"type":"object","properties":{"a":{"type":"array","items":{},"maxItems":0}},"required":["a"],"additionalProperties":false},` +
+			`{"type":"array","prefixItems":[{"type":"object","properties":{"b":{"const":null},"c":{"type":"boolean","allOf":[{"const":true}]}},"required":["b","c"],"additionalProperties":false}],"minItems":1,"maxItems":1}],"default":1}`},
 		{name: "constants of many types beside alternatives", schema: `{"enum":["x",1],"anyOf":[{},{}]}`},
 		{name: "constants of several types", schema: `{"type":["string","number"],"enum":["x",1]}`, want: `{"anyOf":[{"type":"string","enum":["x"]},{"type":"integer","enum":[1]}]}`},
 		{name: "constants of other types", schema: `{"type":["string","boolean"],"enum":["x",1]}`},
@@ -61,7 +62,7 @@ func TestEmbed(t *testing.T) {
 		{name: "order is kept", schema: `{"description":"d","type":"object","properties":{"z":{},"a":{},"m":{}}}`},
 		{
 			name: "tuple", draft: draft7, schema: `{"items":[{"type":"number"},{"type":"string"}],"additionalItems":false}`,
-			want: `{"prefixItems":[{"type":"number"},{"type":"string"}],"items":{"not":{}}}`,
+			want: `{"prefixItems":[{"type":"number"},{"type":"string"}],"maxItems":2}`,
 		},
 		{
 			name: "tuple of no draft", schema: `{"type":"array","items":[{"type":"number"},{"type":"string"}]}`,

@@ -26,6 +26,7 @@ func takesAll(n *node) bool { return n.isTrue() || n.is(raw.Object) && len(n.mem
 // constants, and that the elements of an array can be anything. Constants of
 // several types become alternatives, each of one.
 func (e *embedder) told(ms []member) []member {
+	ms = closed(ms)
 	said := object(ms...)
 	typ, values := said.get("type"), constantsOf(said)
 	names := typesOfValues(values)
@@ -44,6 +45,30 @@ func (e *embedder) told(ms []member) []member {
 	default:
 		return ms
 	}
+}
+
+// closed writes that there are no other elements as a limit to their number.
+func closed(ms []member) []member {
+	said := object(ms...)
+	if !said.get("items").refusesAll() {
+		return ms
+	}
+	first := said.get("prefixItems")
+	limit := count(len(elemsOf(first)))
+	if most := said.get("maxItems"); most != nil && float(most) < float(limit) {
+		limit = most
+	}
+	var out []member
+	for _, m := range ms {
+		switch {
+		case m.key == "maxItems", m.key == "items" && first != nil:
+		case m.key == "items":
+			out = append(out, member{"items", object()})
+		default:
+			out = append(out, m)
+		}
+	}
+	return append(out, member{"maxItems", limit})
 }
 
 // flags writes a list of booleans. Java's generator makes classes of constants, and
@@ -176,13 +201,13 @@ func only(v *node) *node {
 	case raw.Array:
 		ms := []member{{"type", quoted("array")}}
 		if len(v.elems) == 0 {
-			return object(append(ms, member{"items", never()})...)
+			return object(append(ms, member{"items", object()}, member{"maxItems", count(0)})...)
 		}
 		es := make([]*node, len(v.elems))
 		for i, e := range v.elems {
 			es[i] = only(e)
 		}
-		return object(append(ms, member{"prefixItems", array(es...)}, member{"items", never()}, member{"minItems", count(len(es))})...)
+		return object(append(ms, member{"prefixItems", array(es...)}, member{"minItems", count(len(es))}, member{"maxItems", count(len(es))})...)
 	case raw.Null:
 		return object(member{"const", v})
 	case raw.Bool:

@@ -154,12 +154,12 @@ func (s *oldSchema) keyword(m member) {
 		s.add(m.key, s.additional(m.val))
 	case "items":
 		if s.from.get("prefixItems") == nil {
-			s.items(m.val)
+			s.add(m.key, s.one(m.val))
 		}
 	case "prefixItems":
 		s.tuple(m.val)
 	case "maxItems":
-		if s.from.get("prefixItems") == nil && !s.from.get("items").refusesAll() {
+		if s.from.get("prefixItems") == nil {
 			s.add(m.key, m.val)
 		}
 	case "allOf":
@@ -264,25 +264,13 @@ func (s *oldSchema) either(kinds []*node) *node {
 	}
 }
 
-func (s *oldSchema) items(n *node) {
-	if n.refusesAll() { // no generator takes a schema that nothing fits
-		s.add("items", object())
-		s.add("maxItems", count(0))
-		return
-	}
-	s.add("items", s.one(n))
-}
-
 // tuple converts positions: every element fits one of them.
 func (s *oldSchema) tuple(n *node) {
 	rest := s.from.get("items")
 	kinds := n.elems
 	longest := s.from.get("maxItems")
 	switch {
-	case rest.refusesAll():
-		if longest == nil || float(longest) > float64(len(kinds)) {
-			longest = count(len(kinds))
-		}
+	case longest != nil && float(longest) <= float64(len(kinds)): // there is no rest
 	case rest == nil:
 		kinds = []*node{yes}
 	default:
