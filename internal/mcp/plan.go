@@ -2,6 +2,8 @@ package mcp
 
 import (
 	"cmp"
+	"crypto/sha256"
+	"encoding/binary"
 	"maps"
 	"slices"
 
@@ -121,9 +123,19 @@ type viewKey struct {
 
 func (p *plan) key(c *bridge.Caller) viewKey {
 	k := viewKey{owner: c.Owner()}
-	if len(p.headers) > 0 {
-		k.headers = exactly(p.taken(c))
+	if len(p.headers) == 0 {
+		return k
 	}
+	text := func(b []byte, s string) []byte { return append(binary.AppendUvarint(b, uint64(len(s))), s...) }
+	b := make([]byte, 0, 256)
+	for _, name := range p.headers {
+		values := c.Headers[name]
+		b = binary.AppendUvarint(text(b, name), uint64(len(values)))
+		for _, v := range values {
+			b = text(b, v)
+		}
+	}
+	k.headers = sha256.Sum256(b)
 	return k
 }
 

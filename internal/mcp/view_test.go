@@ -515,3 +515,28 @@ func TestForwardedHeaders(t *testing.T) {
 		}
 	}
 }
+
+func BenchmarkSnapshot(b *testing.B) {
+	f := &family{name: "own"}
+	var servers []ServerConfig
+	for i := range 20 {
+		servers = append(servers, ServerConfig{Handle: fmt.Sprint("off", i), Disabled: true})
+	}
+	for _, bb := range []struct {
+		name string
+		o    CatalogueOptions
+	}{
+		{"shared only", CatalogueOptions{Servers: servers}},
+		{"others have their own", CatalogueOptions{Servers: servers, Users: map[bridge.Owner][]ServerConfig{bob.Owner(): {f.byUser()}}}},
+		{"own", CatalogueOptions{Servers: slices.Concat(servers, []ServerConfig{f.byUser()})}},
+		{"own by header", CatalogueOptions{Servers: slices.Concat(servers, []ServerConfig{f.byHeader()})}},
+	} {
+		b.Run(bb.name, func(b *testing.B) {
+			c, who := NewCatalogue(bb.o), withKey(alice, "key")
+			b.ReportAllocs()
+			for b.Loop() {
+				c.Snapshot(who)
+			}
+		})
+	}
+}
