@@ -294,3 +294,47 @@ func TestForwardedHeaderReachesItsCallAlone(t *testing.T) {
 		})
 	}
 }
+
+// The whole program: keys make users, and each user has a process of its own, of which none is left.
+func TestKeysMakeUsers(t *testing.T) {
+	dir := t.TempDir()
+	keys := map[string]string{}
+	var entries []any
+	for _, user := range []string{"alice", "bob"} {
+		key, entry := newKey(t, user, map[string]any{"user": user, "tenant": "acme", "scopes": []string{"call"}})
+		keys[user] = key
+		entries = append(entries, entry)
+	}
+	p := start(t, map[string]server{
+		"memory": with(with(npm("memory"), "sharing", "user"), "env", map[string]string{"MEMORY_FILE_PATH": filepath.Join(dir, "${caller.user}.jsonl")}),
+		"who":    with(with(mode(t, "ok"), "sharing", "user"), "env", map[string]string{"WHO": "${caller.user}", "LANG_WANTED": "${caller.header.X-Lang}"}),
+	}, map[string]any{"auth": map[string]any{"keys": entries}})
+	header := func(user string) []string { return []string{"X-API-Key", keys[user], "X-Lang", user + "-lang"} }
+	var wg sync.WaitGroup
+	for user := range keys {
+		wg.Go(func() {
+			p.call("memory", "create_entities", `{"entities":[{"name":"`+user+`","entityType":"person","observations":[]}]}`, 200, header(user)...)
+			for range 5 {
+				for name, want := range map[string]string{"WHO": user, "LANG_WANTED": user + "-lang"} {
+					if res := p.call("who", "env", `{"name":"`+name+`"}`, 200, header(user)...); !bytes.Contains(res.body, []byte(`"`+want+`"`)) {
+						t.Errorf("%s of %s: %s", name, user, res.body)
+					}
+				}
+			}
+		})
+	}
+	wg.Wait()
+	for user, other := range map[string]string{"alice": "bob", "bob": "alice"} {
+		res := p.call("memory", "read_graph", "{}", 200, header(user)...)
+		if !bytes.Contains(res.body, []byte(`"`+user+`"`)) || bytes.Contains(res.body, []byte(other)) {
+			t.Errorf("%s remembers %s", user, res.body)
+		}
+		if ref := res.Header.Get("Artifact-Ref"); p.do("GET", "/artifacts/"+ref, "", header(other)...).StatusCode != http.StatusNotFound {
+			t.Errorf("%s can fetch a result of %s", other, user)
+		}
+	}
+	if n := len(tagged(p.tag)); n < 5 { // the bridge and two processes of each
+		t.Errorf("%d processes run, want at least 5", n)
+	}
+	wantProblem(t, p.do("POST", "/tools/who/env", `{}`), 401, "unauthenticated", "")
+}
