@@ -68,8 +68,15 @@ func TestBadEntries(t *testing.T) {
 func TestBadKeys(t *testing.T) {
 	long := strings.Repeat("x", 257)
 	for _, k := range []config.EntryKey{
-		{}, {Handle: "bridge"}, {Handle: ".."}, {Handle: "a\nb"}, {Handle: long}, {Handle: "\xff"},
-		{Handle: "a", Tenant: "t"}, {Handle: "a", User: long}, {Handle: "a", User: "\xff"},
+		{},
+		{Handle: "bridge"},
+		{Handle: ".."},
+		{Handle: "a\nb"},
+		{Handle: long},
+		{Handle: "\xff"},
+		{Handle: "a", Tenant: "t"},
+		{Handle: "a", User: long},
+		{Handle: "a", User: "\xff"},
 	} {
 		if _, _, err := readEntry(k, `{"url":"http://x"}`, false); err == nil {
 			t.Errorf("%.20q is a key", k)

@@ -188,8 +188,8 @@ func digest(h hash.Hash, v reflect.Value) {
 	}
 	switch v.Kind() {
 	case reflect.Struct:
-		for i := range v.NumField() {
-			digest(h, v.Field(i))
+		for _, field := range v.Fields() {
+			digest(h, field)
 		}
 	case reflect.Pointer:
 		fmt.Fprintf(h, "%t;", v.IsNil())

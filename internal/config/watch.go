@@ -89,7 +89,7 @@ func (l *loaded) watch(ctx context.Context, changed func()) {
 		case <-ctx.Done():
 			return
 		case <-events:
-		case <-failures: // events were lost, at worst
+		case <-failures: //nolint:errcheck // events were lost, at worst
 		case <-look.C:
 		case <-pause.C:
 			pausing = false
