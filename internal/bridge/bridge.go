@@ -10,16 +10,16 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"net/url"
 	"time"
 
 	"mcpbridge/internal/raw"
 )
 
-// A Call is one request to run a tool. Invoke fills Timing, also when it fails.
+// A Call is one request to run a tool, or to do what another Method says. Invoke fills Timing, also when it fails.
 type Call struct {
 	Handle string
-	Tool   string
+	Method Method
+	Tool   string // or, by the method, the resource's URI or the prompt's name; Invoke takes a completion's out of Args
 	Args   []byte // the arguments as the caller sent them; Invoke checks and may flatten them. Empty is {}.
 	Caller Caller
 
@@ -161,8 +161,9 @@ type Client interface {
 
 // A Request is what a client needs to make a call.
 type Request struct {
-	Tool *Tool
-	Args []byte // one JSON object on one line
+	Method Method
+	Tool   *Tool
+	Args   []byte // what comes behind the tool's Params: one JSON object on one line; or what the method's Checker made of it
 	// Resume are members of the params that go on with a call whose server wanted something; nil at first.
 	Resume []byte
 	Caller Caller
@@ -198,6 +199,9 @@ func (b *Bridge) Invoke(ctx context.Context, c *Call) (*Answer, error) {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeoutCause(ctx, c.Timeout, ErrCallerDeadline)
 		defer cancel()
+	}
+	if err := b.name(c); err != nil {
+		return nil, err
 	}
 	tool, err := b.await(ctx, c)
 	if err != nil {
@@ -264,7 +268,7 @@ func (b *Bridge) find(c *Call) (t *Tool, settled <-chan struct{}, err error) {
 		if srv == nil || !b.Policy.Allows(c.Caller, c.Handle, c.Tool) {
 			return nil, nil, b.unknown(snap, c)
 		}
-		if t := srv.Tool(c.Tool); t != nil {
+		if t := c.of(srv); t != nil {
 			return t, nil, nil
 		}
 		if settled, err = b.Catalogue.Attach(c.Caller, c.Handle, true); err != nil {
@@ -297,11 +301,11 @@ func (b *Bridge) unknown(snap *Snapshot, c *Call) error {
 		}
 	}
 	for _, s := range srv.Skipped {
-		if s.Name == c.Tool && b.Policy.Allows(c.Caller, c.Handle, c.Tool) {
+		if c.Method == CallTool && s.Name == c.Tool && b.Policy.Allows(c.Caller, c.Handle, c.Tool) {
 			return &Error{Kind: NotFound, Op: "bridge.find", Msg: fmt.Sprintf("The tool %q of %q was left out: %s", c.Tool, c.Handle, s.Reason)}
 		}
 	}
-	return &Error{Kind: NotFound, Op: "bridge.find", Msg: fmt.Sprintf("The server %q has no tool %q; GET /tools/%s, or bridge tools, lists those that it has.", c.Handle, c.Tool, url.PathEscape(c.Handle))}
+	return c.noSuch(srv)
 }
 
 // coolDown is how long a server that could not be connected is left alone; it is tried in the background meanwhile.
@@ -314,7 +318,15 @@ func (b *Bridge) coolDown(s *Server) time.Duration {
 
 func (b *Bridge) check(c *Call, t *Tool) ([]byte, error) {
 	defer stamp(time.Now(), &c.Timing.Check)
-	args := c.Args
+	args, err := b.strict(c.Args)
+	if err != nil || t.Arguments == nil {
+		return args, err
+	}
+	return t.Arguments.Check(args)
+}
+
+// strict returns arguments that are one JSON object on one line.
+func (b *Bridge) strict(args []byte) ([]byte, error) {
 	if len(args) == 0 {
 		args = []byte("{}")
 	}
@@ -323,10 +335,7 @@ func (b *Bridge) check(c *Call, t *Tool) ([]byte, error) {
 	}
 	// Only now is it safe to splice the bytes into a frame that ends with the line.
 	raw.Flatten(args)
-	if t.Arguments == nil {
-		return args, nil
-	}
-	return t.Arguments.Check(args)
+	return args, nil
 }
 
 // call runs the tool and returns it, since it may be another one by then. A client can die
@@ -369,7 +378,7 @@ func (b *Bridge) again(ctx context.Context, c *Call) (*Tool, []byte, error) {
 }
 
 func (b *Bridge) request(c *Call, t *Tool, args []byte) Request {
-	r := Request{Tool: t, Args: args, Caller: c.Caller, Idle: t.Target.Timeout, Total: t.Target.MaxTimeout, Progress: c.Progress, Log: c.Log, Ask: c.Ask}
+	r := Request{Method: c.Method, Tool: t, Args: args, Caller: c.Caller, Idle: t.Target.Timeout, Total: t.Target.MaxTimeout, Progress: c.Progress, Log: c.Log, Ask: c.Ask}
 	if c.Timeout > 0 {
 		r.Idle = 0 // the caller's own bound takes its place, and ctx has it
 	}
@@ -443,7 +452,7 @@ func (b *Bridge) keep(ctx context.Context, c *Call, t *Tool, r *Result) (*Answer
 	if !r.IsError {
 		a.Breach = breach(t, r)
 	}
-	if !t.Target.Transient {
+	if c.Method.keeps() && !t.Target.Transient {
 		// The tool has run: its result is kept even if the caller has gone away by now.
 		a.Artifact = b.Keeper.Keep(context.WithoutCancel(ctx), c.Caller, t, r, &c.Timing)
 	}

@@ -62,7 +62,7 @@ func (e *Error) Unwrap() error { return e.Err }
 // circuit takes that for a sign of health, whatever the answer was.
 func Answered(err error) bool {
 	switch KindOf(err) {
-	case ToolError, UpstreamError, ResultTooLarge, InvalidResult:
+	case ToolError, UpstreamError, ResultTooLarge, InvalidResult, NotFound, InvalidArguments:
 		e, ok := errors.AsType[*Error](err)
 		return ok && !e.Fault
 	default:

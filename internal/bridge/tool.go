@@ -109,6 +109,7 @@ type Server struct {
 	Title       string     // from the configuration, else the handle
 	Description string     // from the configuration
 	Endpoint    EndpointID // zero while it is not attached
+	Target      *Target    // of all its calls; nil while it is not attached, and where there are only tools
 	State       State
 	LastError   string // why it is not ready, for people; no secrets
 	Since       time.Time
@@ -121,10 +122,17 @@ type Server struct {
 	Tools   []*Tool   // in the order of its list; see SetTools
 	Skipped []Skipped // tools that cannot be offered
 
+	Resources, Templates []*Resource // in the order of their lists
+	Prompts              []*Prompt
+	SkippedResources     []Skipped // also templates
+	SkippedPrompts       []Skipped
+	ResourcesError       string // why a list could not be read, for people; the last good one is there then
+	PromptsError         string
+
 	byName map[string]*Tool
 }
 
-// Skipped is a tool that was left out of the catalogue, and why.
+// Skipped is a tool, or another entry of a list, that was left out of the catalogue, and why.
 type Skipped struct {
 	Name   string `json:"name"`
 	Reason string `json:"reason"`

@@ -3,11 +3,24 @@ package bridge
 import "slices"
 
 // Sees reports whether the caller may see anything of a server: a tool it may
-// call, or, where none is known yet, the server itself.
+// call, or the like, or, where no tool is known yet, the server itself. What goes for the names of
+// tools goes for the names of prompts and the URIs of resources.
 func (b *Bridge) Sees(c Caller, s *Server) bool {
 	for _, t := range s.Tools {
 		if b.Policy.Allows(c, s.Handle, t.Name) {
 			return true
+		}
+	}
+	for _, p := range s.Prompts {
+		if b.Policy.Allows(c, s.Handle, p.Name) {
+			return true
+		}
+	}
+	for _, list := range [...][]*Resource{s.Resources, s.Templates} {
+		for _, r := range list {
+			if b.Policy.Allows(c, s.Handle, r.URI) {
+				return true
+			}
 		}
 	}
 	return len(s.Tools) == 0 && b.Policy.Sees(c, s.Handle)
@@ -49,27 +62,37 @@ func (b *Bridge) attach(c Caller, headers bool) *Snapshot {
 	return snap
 }
 
-// visible returns s without the tools that the caller may not call: s itself if there are none.
+// visible returns s without the tools, resources and prompts that the caller may not use: s itself if there are none.
 func (b *Bridge) visible(c Caller, s *Server) *Server {
-	all := true
-	tools := make([]*Tool, 0, len(s.Tools))
-	for _, t := range s.Tools {
-		if b.Policy.Allows(c, s.Handle, t.Name) {
-			tools = append(tools, t)
-		} else {
-			all = false
-		}
-	}
-	if all {
+	tools, some := allowed(b, c, s.Handle, s.Tools, func(t *Tool) string { return t.Name })
+	resources, r := allowed(b, c, s.Handle, s.Resources, func(r *Resource) string { return r.URI })
+	templates, t := allowed(b, c, s.Handle, s.Templates, func(r *Resource) string { return r.URI })
+	prompts, p := allowed(b, c, s.Handle, s.Prompts, func(p *Prompt) string { return p.Name })
+	if !some && !r && !t && !p {
 		return s
 	}
+	name := func(k Skipped) string { return k.Name }
 	part := s.Copy()
 	part.SetTools(tools)
-	part.Skipped = nil
-	for _, k := range s.Skipped {
-		if b.Policy.Allows(c, s.Handle, k.Name) {
-			part.Skipped = append(part.Skipped, k)
+	part.Resources, part.Templates, part.Prompts = resources, templates, prompts
+	part.Skipped, _ = allowed(b, c, s.Handle, s.Skipped, name)
+	part.SkippedResources, _ = allowed(b, c, s.Handle, s.SkippedResources, name)
+	part.SkippedPrompts, _ = allowed(b, c, s.Handle, s.SkippedPrompts, name)
+	return part
+}
+
+// allowed returns those of a server's things that the caller may use, and whether others were left out.
+func allowed[T any](b *Bridge, c Caller, handle string, all []T, name func(T) string) (part []T, some bool) {
+	for i, t := range all {
+		switch ok := b.Policy.Allows(c, handle, name(t)); {
+		case !ok && !some:
+			part, some = append([]T{}, all[:i]...), true
+		case ok && some:
+			part = append(part, t)
 		}
 	}
-	return part
+	if !some {
+		return all, false
+	}
+	return part, true
 }

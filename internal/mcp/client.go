@@ -1,6 +1,7 @@
 package mcp
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -36,9 +37,12 @@ func (c *Client) Connected() bool {
 // Call implements [bridge.Client].
 func (c *Client) Call(ctx context.Context, r bridge.Request, letGo func()) (*bridge.Result, error) {
 	q := rpc.Request{
-		Method: "tools/call", Params: r.Tool.Params, Args: r.Args,
+		Method: cmp.Or(string(r.Method), "tools/call"), Params: r.Tool.Params, Args: r.Args,
 		Name: r.Tool.Name, Input: r.Tool.Input, Header: forwarded(r.Tool.Target, r.Caller),
 		Idle: r.Idle, Total: r.Total, Progress: r.Progress, Log: r.Log, LetGo: letGo,
+	}
+	if r.Method == bridge.Complete {
+		q.Name = "" // only what is called, got or read has one
 	}
 	if r.Resume != nil {
 		q.Params = slices.Concat(r.Resume, []byte{','}, r.Tool.Params)
@@ -48,18 +52,22 @@ func (c *Client) Call(ctx context.Context, r bridge.Request, letGo func()) (*bri
 	}
 	b, err := c.conn.Do(ctx, &q)
 	if err != nil {
-		return nil, c.explain(err, r.Tool)
+		err = c.explain(err, r.Tool)
+		if r.Method != bridge.CallTool {
+			err = refused(err, &r)
+		}
+		return nil, err
 	}
 	if c.conn.Peer().Modern() {
 		if w := bridge.ParseWanted(b); w != nil {
 			return &bridge.Result{Raw: b, Wanted: w}, nil
 		}
 	}
-	res, err := bridge.ParseResult(b)
+	res, err := r.Method.Parse(b)
 	if err != nil {
 		return nil, &bridge.Error{
 			Kind: bridge.UpstreamError, Op: "mcp.Call", Err: err,
-			Msg: fmt.Sprintf("The server %q answered something that is no tool result: %v.", c.name, err),
+			Msg: fmt.Sprintf("The server %q answered something that is no result of %s: %v.", c.name, q.Method, err),
 		}
 	}
 	return res, nil

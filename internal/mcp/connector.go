@@ -33,6 +33,7 @@ type Connector struct {
 
 	entry   atomic.Pointer[bridge.Server]
 	settled chan struct{} // closed when the first attempt has ended
+	settle  func()        // closes it
 	wake    chan struct{} // a list has changed, or there is a new client
 	retry   chan struct{} // somebody would call the server if it could be connected
 	changed atomic.Bool   // a list has changed since it was last read
@@ -56,6 +57,7 @@ func newConnector(r *Registry, s ServerConfig, key connectorKey) *Connector {
 		settled: make(chan struct{}), wake: make(chan struct{}, 1), retry: make(chan struct{}, 1),
 		observers: make(map[*Attachment]func()),
 	}
+	k.settle = sync.OnceFunc(func() { close(k.settled) })
 	k.entry.Store(s.entry(bridge.Connecting))
 	return k
 }
@@ -74,7 +76,8 @@ func (k *Connector) setTarget(id bridge.EndpointID) {
 		Timeout: cmp.Or(s.Timeout, 20*time.Second), MaxTimeout: cmp.Or(s.MaxTimeout, 10*time.Minute),
 		ParseText: s.ParseText, Strict: s.Strict, Asks: s.Asks, Forward: s.Forward,
 	}
-	k.entry.Load().Endpoint = id // nobody else has it yet
+	e := k.entry.Load() // nobody else has it yet
+	e.Endpoint, e.Target = id, k.target
 }
 
 // entry returns the entry of a server of which nothing is known yet.
@@ -164,7 +167,7 @@ func (k *Connector) listChanged() {
 // run connects, reads the lists, and then waits for what makes that necessary again.
 func (k *Connector) run(ctx context.Context) {
 	err := k.refresh(ctx)
-	close(k.settled)
+	k.settle()
 	for ctx.Err() == nil {
 		err = k.wait(ctx, err)
 	}
@@ -248,15 +251,15 @@ func (k *Connector) ping(ctx context.Context) {
 	_ = k.client.conn.Close() // what closing has to say is in the log; the next wait finds it dead
 }
 
-// lost notes that the client has died. A process is started again by the next
-// call; a remote server is looked for in the background.
+// lost notes that the client has died. One that may be closed for being idle is made again
+// by the next call; any other one of a remote server is looked for in the background.
 func (k *Connector) lost() error {
 	reason := cmp.Or(k.client.conn.Err(), errEnded)
 	k.client = nil
 	k.registry.opts.Log.LogAttrs(context.Background(), slog.LevelInfo, "connection ended",
 		slog.String("handle", k.config.Handle), slog.Any("reason", reason))
 	k.update(func(s *bridge.Server) { s.State = bridge.Idle })
-	if k.config.Endpoint.Process() {
+	if k.config.Endpoint.Process() || k.config.Idle > 0 {
 		return nil
 	}
 	return reason
@@ -276,8 +279,11 @@ func (k *Connector) refresh(ctx context.Context) error {
 	}
 	var tools []*bridge.Tool
 	var skipped []bridge.Skipped
+	var rest *reading
 	if err == nil {
 		k.changed.Store(false) // a change from here on is another refresh
+		rest = readOthers(ctx, client.conn, k.registry.opts.Lists)
+		defer rest.stop()
 		tools, skipped, err = k.tools(ctx, client)
 	}
 	if ctx.Err() != nil {
@@ -291,18 +297,42 @@ func (k *Connector) refresh(ctx context.Context) error {
 	}
 	k.client = client
 	k.failures = 0
+	explain := func(err error) error { return client.explain(err, nil) }
+	lists, whole := rest.within(ctx, othersGrace)
 	k.update(func(s *bridge.Server) {
 		peer := client.conn.Peer()
 		s.Name, s.Version, s.Protocol, s.Instructions = peer.Name, peer.Version, peer.Protocol, peer.Instructions
 		s.State, s.LastError, s.Listed = bridge.Ready, "", time.Now()
 		s.SetTools(tools)
 		s.Skipped = skipped
+		lists.put(s, explain)
 	})
 	for _, t := range skipped {
 		k.registry.opts.Log.LogAttrs(ctx, slog.LevelWarn, "tool left out",
 			slog.String("handle", k.config.Handle), slog.String("tool", t.Name), slog.String("reason", t.Reason))
 	}
+	if !whole {
+		k.settle()
+		<-rest.done
+		if ctx.Err() == nil {
+			k.update(func(s *bridge.Server) { rest.others.put(s, explain) })
+		}
+	}
+	k.note(ctx, k.entry.Load())
 	return nil
+}
+
+// note logs what is missing of the lists beside the tools.
+func (k *Connector) note(ctx context.Context, s *bridge.Server) {
+	for _, l := range [...]struct {
+		list, err string
+		skipped   []bridge.Skipped
+	}{{"resources", s.ResourcesError, s.SkippedResources}, {"prompts", s.PromptsError, s.SkippedPrompts}} {
+		if l.err != "" || l.skipped != nil {
+			k.registry.opts.Log.LogAttrs(ctx, slog.LevelWarn, "a list is not whole",
+				slog.String("handle", k.config.Handle), slog.String("list", l.list), slog.String("error", l.err), slog.Int("left_out", len(l.skipped)))
+		}
+	}
 }
 
 // tools reads the list of tools. A server that offers none is healthy.

@@ -50,3 +50,10 @@ func (f *Failure) Error() string {
 
 // Unwrap returns the cause.
 func (f *Failure) Unwrap() error { return f.Err }
+
+// Codes of errors that mean something to us.
+const (
+	MethodNotFound   = -32601
+	InvalidParams    = -32602
+	ResourceNotFound = -32002 // of a resource, before 2026-07-28
+)
