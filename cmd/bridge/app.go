@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"net/http"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"mcpbridge/internal/breaker"
@@ -35,6 +36,7 @@ type app struct {
 	supervisor *stdio.Supervisor
 	budget     *identity.Budget
 	callers    *identity.Authenticator // set by handler
+	secured    atomic.Bool             // calls need a credential
 	anonymous  bridge.Caller           // whom commands run for; see operator
 	headers    callerHeaders           // what callers bring for servers
 
@@ -60,6 +62,7 @@ type keeper interface {
 func newApp(cfg *config.Config, log *slog.Logger, keeper keeper, entries ...config.Entry) (*app, error) {
 	a := &app{config: cfg, log: log, supervisor: stdio.NewSupervisor(log), stop: func() {}}
 	a.anonymous = operator(cfg.Bridge.Auth)
+	a.secured.Store(needsCredential(cfg.Bridge.Auth))
 	b := cfg.Bridge
 	a.circuits = breaker.New(breaker.Options{Failures: b.Breaker.Failures, Cooldown: b.Breaker.Cooldown, MaxCooldown: b.Breaker.MaxCooldown})
 	a.gate = gate.New(gate.Options{MaxWait: orInstant(b.Queue.MaxWait), MaxWaiting: orNone(b.Queue.MaxWaiting), MaxWaitingPerCaller: orNone(b.Queue.MaxWaitingPerCaller)})
@@ -90,7 +93,7 @@ func newApp(cfg *config.Config, log *slog.Logger, keeper keeper, entries ...conf
 			Forget: func(e bridge.EndpointID) { a.gate.Forget(e); a.circuits.Reset(e) },
 		}),
 	})
-	a.documents = openapi.New(openapi.Options{Version: version, DescriptionChars: b.DescriptionChars, MCPO: b.OperationIDs == config.OperationIDsMCPO})
+	a.documents = openapi.New(openapi.Options{Version: version, DescriptionChars: b.DescriptionChars, MCPO: b.OperationIDs == config.OperationIDsMCPO, Secured: a.secured.Load})
 	a.bridge = &bridge.Bridge{
 		Catalogue: a.catalogue, Policy: identity.Rules{},
 		Budget:  a.budget,

@@ -272,3 +272,37 @@ func TestCallersOfConfiguration(t *testing.T) {
 		t.Errorf("the operator has the rule %+v", got.Rule)
 	}
 }
+
+// Keys come and go with the file, at once and for every request.
+func TestKeysAreReplaced(t *testing.T) {
+	mine, entry := newKey(t, "mine", map[string]any{"scopes": []string{"call", "admin"}})
+	theirs, other := newKey(t, "theirs", map[string]any{"allow": []string{}})
+	p, f := startFile(t, map[string]server{}, nil)
+	secured := func(header ...string) bool {
+		res := p.do("GET", "/openapi.json", "", header...)
+		return res.StatusCode == 200 && strings.Contains(string(res.body), `"security":[{"bearer":[]},{"apiKey":[]}]`)
+	}
+	status := func(header ...string) int { return p.do("GET", "/tools", "", header...).StatusCode }
+	if secured() || status() != 200 || status("X-API-Key", mine) != 200 {
+		t.Error("without keys in the file, not everybody is the anonymous caller")
+	}
+	replace := func(auth map[string]any) {
+		t.Helper()
+		f.more = map[string]any{"auth": auth}
+		f.replace(f.text(map[string]server{}))
+	}
+	replace(map[string]any{"keys": []any{entry}})
+	until(t, "a key is needed", func() bool { return status() == 401 && status("X-API-Key", mine) == 200 && secured("X-API-Key", mine) })
+	replace(map[string]any{"keys": []any{entry, other}, "anonymous": map[string]any{"allow": []string{}}})
+	until(t, "there are guests, and another key", func() bool { return status() == 200 && status("X-API-Key", theirs) == 200 })
+	if status("X-API-Key", "mcpb_wrong") != 401 {
+		t.Error("a wrong key makes a guest")
+	}
+	replace(map[string]any{"keys": []any{other}})
+	until(t, "the first key is gone", func() bool { return status("X-API-Key", mine) == 401 && status("X-API-Key", theirs) == 200 })
+	f.replace("{")
+	until(t, "the file is read", func() bool { return strings.Contains(p.log(), "the configuration is not changed") })
+	if status() != 401 || status("X-API-Key", theirs) != 200 {
+		t.Error("a file that cannot be read has changed the keys")
+	}
+}

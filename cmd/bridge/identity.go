@@ -20,6 +20,16 @@ func operator(a config.Auth) bridge.Caller {
 	return bridge.Caller{Scopes: bridge.AllScopes, Rule: rule(*a.Anonymous)}
 }
 
+// replaceCallers puts another configuration of callers in place of the present one,
+// for every request from now on.
+func (a *app) replaceCallers(auth config.Auth, loopback bool) {
+	a.callers.Replace(callers(auth, loopback))
+	a.secured.Store(needsCredential(auth))
+}
+
+// needsCredential reports whether calls need a credential.
+func needsCredential(a config.Auth) bool { return a.Enabled() && a.Anonymous == nil }
+
 // callers turns what the configuration says about callers into options. Where
 // nobody can show who they are, whoever is on this machine may do everything, and
 // others, if they are let in at all, no more than call tools.

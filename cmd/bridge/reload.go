@@ -141,7 +141,7 @@ func (r *reloader) applyLocked(ctx context.Context, why string, began time.Time)
 		return err
 	}
 	r.app.headers.set(headerNames(next.used))
-	r.app.callers.Replace(callers(cfg.Bridge.Auth, r.origin.loopback))
+	r.app.replaceCallers(cfg.Bridge.Auth, r.origin.loopback)
 	r.cfg, r.entries = cfg, entries
 
 	r.smu.Lock()

@@ -16,6 +16,7 @@ type problem struct {
 // problems are all the failures of a call, by status. Every operation refers to each.
 var problems = []problem{
 	{"400", "malformed-request", "The body is not one strict JSON object, or a header or query is wrong.", false},
+	{"401", "unauthenticated", "The request has no credential, or a wrong one.", false},
 	{"403", "forbidden", "The request's Origin or Host is not one that this service answers to, or the caller lacks the right.", false},
 	{"404", "not-found", "There is no such tool any more, or the caller may not see it.", false},
 	{"406", "not-acceptable", "No tool can answer in a media type that the Accept header allows.", false},

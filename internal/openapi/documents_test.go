@@ -108,7 +108,7 @@ func TestOperation(t *testing.T) {
 		statuses = append(statuses, s)
 	}
 	slices.Sort(statuses)
-	if diff := cmp.Diff([]string{"200", "400", "403", "404", "406", "412", "413", "415", "422", "429", "500", "502", "503", "504"}, statuses); diff != "" {
+	if diff := cmp.Diff([]string{"200", "400", "401", "403", "404", "406", "412", "413", "415", "422", "429", "500", "502", "503", "504"}, statuses); diff != "" {
 		t.Errorf("statuses (-want +got):\n%s", diff)
 	}
 	env := at("/tools/demo/get-env")

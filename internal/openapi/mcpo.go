@@ -144,5 +144,5 @@ var (
 )
 
 func componentsMCPO(w *writer, servers []*bridge.Server) []byte {
-	return parts(w, servers, commonFailures, failureResponses)
+	return parts(w, servers, commonFailures, failureResponses, nil)
 }

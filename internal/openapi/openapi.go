@@ -32,6 +32,9 @@ type Options struct {
 	// MCPO names the operations of a server's own document as mcpo does:
 	// tool_<name>_post. In the document of all tools they would not be unique.
 	MCPO bool
+
+	// Secured reports whether calls need a credential now, which documents then say. Nil is never.
+	Secured func() bool
 }
 
 // toolID names a tool in its server's own document.
@@ -60,7 +63,8 @@ func New(o Options) *Documents {
 // Whole returns the document of all tools of a view of the catalogue. Its paths
 // start with /tools/ and its server is the directory that it is served from.
 func (d *Documents) Whole(view *bridge.Snapshot) *Document {
-	return d.cache.get(viewKey("", view.Servers), view.Servers, func() []byte { return d.o.whole(view.Servers) })
+	sec := d.o.security()
+	return d.cache.get(viewKey(sec.kind, view.Servers), view.Servers, func() []byte { return d.o.whole(view.Servers, sec) })
 }
 
 // Handle returns the document of one server of the view, or nil if the view has
@@ -72,7 +76,8 @@ func (d *Documents) Handle(view *bridge.Snapshot, handle string) *Document {
 		return nil
 	}
 	servers := []*bridge.Server{s}
-	return d.cache.get(viewKey("handle", servers), servers, func() []byte { return d.o.handle(s) })
+	sec := d.o.security()
+	return d.cache.get(viewKey("handle"+sec.kind, servers), servers, func() []byte { return d.o.handle(s, sec) })
 }
 
 // Prepare makes the documents of a view ahead of the first request: the one of

@@ -7,7 +7,7 @@ import (
 )
 
 // whole renders the document of all tools of these servers.
-func (o *Options) whole(servers []*bridge.Server) []byte {
+func (o *Options) whole(servers []*bridge.Server, sec security) []byte {
 	w := o.head(servers, o.Title, o.Version, o.Description)
 	w.key("paths").open('{')
 	names := idSet{}
@@ -19,12 +19,12 @@ func (o *Options) whole(servers []*bridge.Server) []byte {
 		}
 	}
 	w.close('}')
-	return components(w, servers)
+	return components(w, servers, sec)
 }
 
 // handle renders the document of one server. What the server says about how to
 // use its tools is its description.
-func (o *Options) handle(s *bridge.Server) []byte {
+func (o *Options) handle(s *bridge.Server, sec security) []byte {
 	servers := []*bridge.Server{s}
 	w := o.handleHead(s)
 	w.key("paths").open('{')
@@ -35,7 +35,7 @@ func (o *Options) handle(s *bridge.Server) []byte {
 		w.close('}')
 	}
 	w.close('}')
-	return components(w, servers)
+	return components(w, servers, sec)
 }
 
 func (o *Options) handleHead(s *bridge.Server) *writer {
@@ -94,11 +94,12 @@ func tagDescription(s *bridge.Server) string {
 }
 
 // components writes what the operations refer to, and ends the document.
-func components(w *writer, servers []*bridge.Server) []byte {
-	return parts(w, servers, commonSchemas, commonResponses)
+func components(w *writer, servers []*bridge.Server, sec security) []byte {
+	w.bytes(sec.wanted)
+	return parts(w, servers, commonSchemas, commonResponses, sec.schemes)
 }
 
-func parts(w *writer, servers []*bridge.Server, schemas, responses []byte) []byte {
+func parts(w *writer, servers []*bridge.Server, schemas, responses, schemes []byte) []byte {
 	w.key("components").open('{')
 	w.key("schemas").open('{').bytes(schemas)
 	for _, s := range servers {
@@ -109,6 +110,7 @@ func parts(w *writer, servers []*bridge.Server, schemas, responses []byte) []byt
 	w.close('}')
 	w.key("responses").open('{').bytes(responses).close('}')
 	w.key("headers").open('{').bytes(commonHeaders).close('}')
+	w.bytes(schemes)
 	w.close('}')
 	return w.close('}').b
 }

@@ -28,7 +28,7 @@ func FixedOpenAPI() ([]byte, error) {
 	}
 	// In the order of the specification rather than of the alphabet: who reads it wants the paths first.
 	ordered := []byte{'{'}
-	for _, name := range [...]string{"openapi", "info", "servers", "tags", "paths", "components"} {
+	for _, name := range [...]string{"openapi", "info", "servers", "security", "tags", "paths", "components"} {
 		ordered = append(append(append(raw.AppendQuote(ordered, name), ':'), raw.Get(b, name)...), ',')
 	}
 	ordered[len(ordered)-1] = '}'
@@ -59,7 +59,15 @@ func apiConfig() huma.Config {
 				{Name: "operations", Description: "For those who run the bridge."},
 				{Name: "administration", Description: "Change the servers while the bridge runs."},
 			},
-			Components: &huma.Components{Schemas: huma.NewMapRegistry("#/components/schemas/", huma.DefaultSchemaNamer)},
+			// A bridge may be configured to take no credentials, or callers without any.
+			Security: []map[string][]string{{}, {"bearer": {}}, {"apiKey": {}}},
+			Components: &huma.Components{
+				Schemas: huma.NewMapRegistry("#/components/schemas/", huma.DefaultSchemaNamer),
+				SecuritySchemes: map[string]*huma.SecurityScheme{
+					"bearer": {Type: "http", Scheme: "bearer", Description: "An API key, or a token of an issuer that the bridge trusts."},
+					"apiKey": {Type: "apiKey", In: "header", Name: "X-API-Key", Description: "An API key."},
+				},
+			},
 		},
 		Formats:       huma.DefaultFormats,
 		DefaultFormat: "application/json",
