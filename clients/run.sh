@@ -7,7 +7,7 @@
 #   BRIDGE  the address of the bridge, like http://127.0.0.1:1234
 #   SHAPES  the address of the one with shapes.mjs
 #   DOCS    the folder of the documents: all.json and one per handle of the first,
-#           shapes.json of the second, and in 3.0/ the same as OpenAPI 3.0
+#           one per handle of the second, and in 3.0/ the same as OpenAPI 3.0
 #   FILES   the folder that the server "files" may read and write
 # What a consumer prints goes to out/log/<consumer>, and is shown if it fails.
 set -euo pipefail
@@ -16,6 +16,8 @@ cd "$(dirname "${BASH_SOURCE[0]}")"
 readonly here=$PWD
 readonly servers=$here/../testdata/npm/node_modules/.bin
 readonly handles=(demo everything files memory)
+# The shapes, all of them, and for each consumer that cannot take one the others.
+readonly shapes=(shapes shapes_python shapes_java shapes_golang)
 # The renderings to fetch; 3.0 also switches on the consumers that need it.
 readonly versions=(3.1 3.0)
 
@@ -82,9 +84,18 @@ start_all() {
 		  "bridge": {"listen": "127.0.0.1:0"}
 		}
 	JSON
+	# What is denied, its generator cannot take in any form:
+	# python  has no enum of fractions; of names that become one identifier it loses one
+	# java    gives a class of several types a default of one; has names that become one
+	# golang  has names that become one; its format strings take %2F in a path for a verb
 	cat >"$out/shapes.json" <<-JSON
 		{
-		  "mcpServers": {"shapes": {"command": "node", "args": ["$here/shapes.mjs"]}},
+		  "mcpServers": {
+		    "shapes": {"command": "node", "args": ["$here/shapes.mjs"]},
+		    "shapes_python": {"command": "node", "args": ["$here/shapes.mjs"], "tools": {"deny": ["enumeration-of-fractions", "names-that-collide"]}},
+		    "shapes_java": {"command": "node", "args": ["$here/shapes.mjs"], "tools": {"deny": ["default-of-alternatives", "names-that-collide"]}},
+		    "shapes_golang": {"command": "node", "args": ["$here/shapes.mjs"], "tools": {"deny": ["names-that-collide", "{id}", "a/b"]}}
+		  },
 		  "bridge": {"listen": "127.0.0.1:0"}
 		}
 	JSON
@@ -112,7 +123,9 @@ documents() {
 		for handle in "${handles[@]}"; do
 			fetch "$BRIDGE/tools/$handle/openapi$suffix.json" "$folder/$handle.json"
 		done
-		fetch "$SHAPES/tools/shapes/openapi$suffix.json" "$folder/shapes.json"
+		for handle in "${shapes[@]}"; do
+			fetch "$SHAPES/tools/$handle/openapi$suffix.json" "$folder/$handle.json"
+		done
 	done
 }
 
@@ -128,17 +141,18 @@ typescript() {
 	cd npm
 	local bin=$PWD/node_modules/.bin document name
 	rm -rf gen/fetch gen/hey gen/js
-	for document in "$DOCS"/*.json; do
+	for document in "$DOCS"/{all,demo,shapes}.json; do
 		name=$(basename "$document" .json)
 		# As .d.ts the compiler would believe it unseen.
 		"$bin/openapi-typescript" "$document" -o "gen/fetch/$name.ts"
 	done
-	for name in all demo; do
+	for name in all demo shapes; do
 		"$bin/openapi-ts" -i "$DOCS/$name.json" -o "gen/hey/$name" -c @hey-api/client-fetch --no-log-file
 	done
 	"$bin/tsc"
 	node gen/js/src/fetch.js
 	node gen/js/src/hey.js
+	node gen/js/src/shapes.js
 }
 
 python() {
@@ -146,17 +160,22 @@ python() {
 	rm -rf gen
 	mkdir gen
 	# The generator formats what it wrote with ruff, which it looks for in the path.
-	PATH=$PWD/.venv/bin:$PATH openapi-python-client generate --fail-on-warning --meta none \
-		--path "$DOCS/all.json" --output-path gen/bridge_client
+	local name
+	for name in all shapes_python; do
+		PATH=$PWD/.venv/bin:$PATH openapi-python-client generate --fail-on-warning --meta none \
+			--path "$DOCS/$name.json" --output-path "gen/${name}_client"
+	done
 	PYTHONPATH=gen .venv/bin/python calls.py
+	PYTHONPATH=gen .venv/bin/python shapes.py
 }
 
 # From OpenAPI 3.0, the only one that oapi-codegen reads.
 golang() {
 	cd go
 	rm -rf gen
-	mkdir -p gen/client
-	go tool oapi-codegen -config oapi-codegen.yaml "$DOCS/3.0/all.json"
+	mkdir -p gen/{client,shapes}
+	go tool oapi-codegen -config oapi-codegen.yaml -package client -o gen/client/client.go "$DOCS/3.0/all.json"
+	go tool oapi-codegen -config oapi-codegen.yaml -package shapes -o gen/shapes/shapes.go "$DOCS/3.0/shapes_golang.json"
 	go vet ./...
 	go run .
 }
@@ -169,12 +188,13 @@ schemathesis() {
 	local -r left_out='countdown|trigger-long-running-operation|simulate-research-query|gzip-file-as-resource|get-env|write_file|edit_file|create_directory|move_file'
 	.venv/bin/schemathesis --no-color run "$BRIDGE/openapi.json" --url "$BRIDGE" \
 		--exclude-path-regex "/($left_out)\$"
+	.venv/bin/schemathesis --no-color run "$SHAPES/tools/shapes/openapi.json" --url "$SHAPES/tools/shapes"
 }
 
 java() {
 	cd java
 	rm -rf target
-	mvn -q -B -Dstyle.color=never compile exec:java -Ddocument="$DOCS/all.json"
+	mvn -q -B -Dstyle.color=never compile exec:java -Ddocuments="$DOCS"
 }
 
 [[ -x $servers/mcp-server-everything ]] || die 'the MCP servers are not installed: make deps'

@@ -53,8 +53,14 @@ const inputs = {
     mode: { type: "string", enum: ["fast", "slow"] },
     mixed: { enum: ["a", 1, true, null] },
     numbers: { type: "integer", enum: [1, 2, 3] },
+    either: { type: ["integer", "string"], enum: [1, 2, "auto"] },
+    maybe: { enum: ["on", "off", null] },
+    flags: { enum: [true, false] },
+    flag: { type: ["boolean", "null"], enum: [true, null] },
     signs: { type: "string", enum: ["", " ", "+", "-", "1", "class", "a b", "ä"] },
   }),
+  "enumeration-of-fractions": object({ ratio: { enum: [0.5, 1.5] } }),
+  "constants-that-are-objects": object({ origin: { const: { x: 0, y: 0 } }, corner: { enum: [{ x: 0 }, [1, 2]] } }),
   constant: object({ kind: { const: "circle" }, version: { const: 1 }, none: { const: null }, flag: { const: true } }),
   types: object({
     maybe: { type: ["string", "null"] },
@@ -66,6 +72,7 @@ const inputs = {
   unions: object({
     one: { oneOf: [string, integer] },
     some: { anyOf: [string, { type: "null" }] },
+    list: { anyOf: [string, { type: "array", items: string }] },
     both: { allOf: [object({ a: string }), object({ b: integer })] },
     shape: {
       oneOf: [
@@ -93,11 +100,12 @@ const inputs = {
     },
   ),
   names: object({
-    __top: string, _id: string, $filter: string, "a-b": string, "x.y": string, "@type": string, from: string,
+    __top: string, _id: string, "a-b": string, "x.y": string, from: string,
     class: string, type: string, default: string, self: string, body: string, client: string, url: string,
-    "grüße": string, "1st": string, "with space": string, "a/b": string, "a~b": string, "%": string,
+    "grüße": string, "1st": string, "with space": string, "to/from": string, "up~down": string, "%": string,
     $ref: string, properties: object({ items: string }),
   }),
+  "names-with-signs": object({ $filter: string, "@type": string, "@id": string, "#": string }),
   "names-that-collide": object({ "a-b": string, a_b: string, aB: string, "a b": string }),
   map: object({ labels: { type: "object", additionalProperties: string } }),
   "map-at-the-root": { type: "object", additionalProperties: { type: "integer" } },
@@ -138,6 +146,8 @@ const inputs = {
     nothing: { type: ["string", "null"], default: null },
     old: { type: "string", deprecated: true, readOnly: false, writeOnly: true },
   }),
+  // As Pydantic writes it: x: int | str = 5
+  "default-of-alternatives": object({ x: { anyOf: [integer, string], default: 5 } }),
   nullable: object({ old: { type: "string", nullable: true } }),
   undeclared: object({ a: string }, { required: ["a", "b"] }),
   closed: object({ a: string }, { additionalProperties: false, unevaluatedProperties: false }),

@@ -1,5 +1,5 @@
-// Command clients calls a live bridge with the client that oapi-codegen made of
-// its OpenAPI 3.0 document.
+// Command clients calls a live bridge with the clients that oapi-codegen made of
+// its OpenAPI 3.0 documents.
 package main
 
 import (
@@ -29,7 +29,7 @@ func run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return errors.Join(callDemo(ctx, c), callServers(ctx, c), callInVain(ctx, c))
+	return errors.Join(callDemo(ctx, c), callServers(ctx, c), callInVain(ctx, c), callShapes(ctx))
 }
 
 func callDemo(ctx context.Context, c *client.ClientWithResponses) error {

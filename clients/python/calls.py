@@ -6,13 +6,13 @@ from importlib import import_module
 from pathlib import Path
 from pkgutil import walk_packages
 
-import bridge_client
-from bridge_client import Client
-from bridge_client.api.demo import demo_add, demo_fail, demo_greet
-from bridge_client.api.everything import everything_echo, everything_get_sum
-from bridge_client.api.files import files_read_text_file
-from bridge_client.api.memory import memory_read_graph
-from bridge_client.models import (
+import all_client
+from all_client import Client
+from all_client.api.demo import demo_add, demo_fail, demo_greet
+from all_client.api.everything import everything_echo, everything_get_sum
+from all_client.api.files import files_read_text_file
+from all_client.api.memory import memory_read_graph
+from all_client.models import (
     Content,
     DemoAddBody,
     DemoAddResponse200,
@@ -30,7 +30,7 @@ from bridge_client.models import (
 
 def import_everything() -> int:
     """Imports every module that was generated, called or not."""
-    names = [module.name for module in walk_packages(bridge_client.__path__, "bridge_client.")]
+    names = [module.name for module in walk_packages(all_client.__path__, "all_client.")]
     for name in names:
         import_module(name)
     return len(names)

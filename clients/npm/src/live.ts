@@ -2,6 +2,7 @@
 
 export const bridge = need("BRIDGE");
 export const files = need("FILES");
+export const shapes = need("SHAPES");
 
 function need(name: string): string {
   const value = process.env[name];
