@@ -39,6 +39,7 @@ type call struct {
 	ctx    context.Context
 	cancel context.CancelFunc
 	clock  *rpc.Clock
+	asked  context.Context // of questions to the caller; ends when nobody waits for the call any more
 	began  time.Time
 	letGo  func()
 	done   chan struct{} // closed with result and err
@@ -73,7 +74,7 @@ func (c *Conn) newCall(r *rpc.Request, e *era) *call {
 
 // frame splices the request of a call: what the caller gave is copied, never read.
 func (c *Conn) frame(id string, r *rpc.Request, modern bool) []byte {
-	const most = 160 // of what is written beside the parts
+	const most = 224 // of what is written beside the parts
 	b := make([]byte, 0, most+len(r.Method)+len(c.meta)+len(r.Params)+len(r.Args))
 	b = append(b, `{"jsonrpc":"2.0","id":`...)
 	b = append(b, id...)
@@ -86,6 +87,9 @@ func (c *Conn) frame(id string, r *rpc.Request, modern bool) []byte {
 		b = append(b, `"_meta":{`...)
 		if modern {
 			b = append(b, c.meta...)
+			if r.Log != nil {
+				b = append(b, `,"io.modelcontextprotocol/logLevel":"`+logLevel+`"`...)
+			}
 		}
 		if token {
 			if modern {
@@ -117,6 +121,7 @@ func (c *Conn) Do(ctx context.Context, r *rpc.Request) (json.RawMessage, error) 
 	timed, clock := rpc.NewClock(ctx, r.Idle, r.Total)
 	defer clock.Stop()
 	k.clock = clock
+	defer k.ask(ctx)()
 	if err := c.start(k); err != nil {
 		k.letGo()
 		return nil, err

@@ -98,7 +98,7 @@ func (c *Conn) whole(k *call, r *reply) outcome {
 		if m.Response() && (matches(m.ID, k.id) || raw.IsNull(m.ID) && !raw.IsNull(m.Error)) {
 			return c.answer(k, m)
 		}
-		c.dispatch(m)
+		c.dispatch(k, m)
 	}
 	return outcome{err: c.protocolFailure(r.StatusCode, "answered without a response to the request: %s", c.excerpt(body, k.forward))}
 }
@@ -181,7 +181,7 @@ func (c *Conn) follow(k *call, r *reply, cur *cursor) (outcome, error) {
 			if m.Response() && matches(m.ID, k.id) {
 				return c.answer(k, m), nil
 			}
-			c.dispatch(m)
+			c.dispatch(k, m)
 		}
 	}
 }
@@ -275,9 +275,10 @@ func (c *Conn) answer(k *call, m message) outcome {
 	return outcome{err: e}
 }
 
-// dispatch takes a message that answers no call of ours: progress goes to its
-// call, on whatever stream it comes; all else that is no response is the SDK's.
-func (c *Conn) dispatch(m message) {
+// dispatch takes a message that answers no call of ours. k is the call on whose stream it came, or nil.
+// Progress goes to its call, on whatever stream it comes, questions and log messages to
+// that of their stream; all else that is no response is the SDK's, which refuses questions.
+func (c *Conn) dispatch(k *call, m message) {
 	if m.Method == nil {
 		c.log.LogAttrs(c.ctx, slog.LevelDebug, "a response to no request", slog.String("url", c.where), slog.String("id", c.excerpt(m.ID, nil)))
 		return
@@ -287,6 +288,9 @@ func (c *Conn) dispatch(m message) {
 			k.progress(json.RawMessage(m.Params))
 			return
 		}
+	}
+	if isQuestion(m) && c.elicitation(k, m) || isMessage(m) && k.message(m.Params) {
+		return
 	}
 	msg, err := jsonrpc.DecodeMessage(m.bytes)
 	if err != nil {

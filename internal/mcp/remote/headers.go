@@ -126,5 +126,9 @@ func clientMeta(o rpc.Options) string {
 	b := []byte(`"io.modelcontextprotocol/protocolVersion":"` + v20260728 + `","io.modelcontextprotocol/clientInfo":{"name":`)
 	b = raw.AppendQuote(b, name)
 	b = raw.AppendQuote(append(b, `,"version":`...), version)
-	return string(append(b, `},"io.modelcontextprotocol/clientCapabilities":{}`...))
+	offers := `{}`
+	if o.Elicitation { // as rpc.NewClient has it
+		offers = `{"elicitation":{"form":{},"url":{}}}`
+	}
+	return string(append(append(b, `},"io.modelcontextprotocol/clientCapabilities":`...), offers...))
 }

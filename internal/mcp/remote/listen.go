@@ -153,7 +153,7 @@ func (c *Conn) hear(r *reply, f *feed) error {
 				}
 				return errors.New("the server ended the subscription")
 			}
-			c.dispatch(m)
+			c.dispatch(nil, m)
 		}
 	}
 }

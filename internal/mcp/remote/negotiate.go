@@ -191,7 +191,7 @@ func (c *Conn) setLink(l *link) {
 // begin lets the SDK do its part of the handshake over the link.
 func (c *Conn) begin(ctx context.Context, l *link, version string) error {
 	c.setLink(l)
-	session, err := rpc.NewClient(c.o.Options).Connect(ctx, linkTo{l}, &mcp.ClientSessionOptions{ProtocolVersion: version})
+	session, err := rpc.NewClient(c.offered()).Connect(ctx, linkTo{l}, &mcp.ClientSessionOptions{ProtocolVersion: version})
 	if err != nil {
 		_ = l.Close() // always nil
 		if _, ours := l.failure(); ours != nil {

@@ -125,7 +125,7 @@ func (s *sseStream) read() error {
 					continue
 				}
 			}
-			c.dispatch(m)
+			c.dispatch(nil, m)
 		}
 	}
 }

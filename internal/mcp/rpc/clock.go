@@ -17,7 +17,8 @@ type Clock struct {
 
 	mu    sync.Mutex
 	idle  time.Duration
-	timer *time.Timer // nil when unbounded
+	timer *time.Timer // nil when unbounded, or stopped for good
+	held  int         // how often the idle time is held
 	total *time.Timer // nil when unbounded
 }
 
@@ -41,9 +42,27 @@ func (c *Clock) Progress() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	// A timer that has fired, or was stopped, has ended the request already.
-	if c.timer != nil && c.timer.Stop() {
+	if c.timer != nil && c.held == 0 && c.timer.Stop() {
 		c.timer.Reset(c.idle)
 	}
+}
+
+// Hold stops the idle time until the returned function is called, which starts it anew: while
+// the server waits for somebody, it is not silent. The total time goes on.
+func (c *Clock) Hold() (release func()) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.timer == nil || c.held == 0 && !c.timer.Stop() {
+		return func() {}
+	}
+	c.held++
+	return sync.OnceFunc(func() {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		if c.held--; c.held == 0 && c.timer != nil {
+			c.timer.Reset(c.idle)
+		}
+	})
 }
 
 // Stop ends the clock and its context.
@@ -52,6 +71,7 @@ func (c *Clock) Stop() {
 	defer c.mu.Unlock()
 	if c.timer != nil {
 		c.timer.Stop()
+		c.timer = nil
 	}
 	if c.total != nil {
 		c.total.Stop()

@@ -71,3 +71,57 @@ func TestClockStops(t *testing.T) {
 		}
 	})
 }
+
+// While the idle time is held only the total counts; it starts anew with the last release.
+func TestClockHold(t *testing.T) {
+	tests := []struct {
+		name        string
+		idle, total time.Duration
+		holds       []time.Duration // from the third second on, each so long
+		want        time.Duration
+	}{
+		{"once", 10 * time.Second, time.Hour, []time.Duration{time.Minute}, 73 * time.Second},
+		{"twice", 10 * time.Second, time.Hour, []time.Duration{time.Minute, 2 * time.Minute}, 133 * time.Second},
+		{"never longer than the total", 10 * time.Second, time.Minute, []time.Duration{time.Hour}, time.Minute},
+		{"no idle time", 0, time.Minute, []time.Duration{time.Second}, time.Minute},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				start := time.Now()
+				ctx, c := NewClock(t.Context(), tt.idle, tt.total)
+				defer c.Stop()
+				time.Sleep(3 * time.Second)
+				for _, d := range tt.holds {
+					release := c.Hold()
+					time.AfterFunc(d, release)
+					time.AfterFunc(d+time.Second, release) // harmless
+				}
+				c.Progress() // starts nothing
+				<-ctx.Done()
+				if got := time.Since(start); got != tt.want {
+					t.Errorf("up after %v, want exactly %v", got, tt.want)
+				}
+			})
+		})
+	}
+}
+
+// A clock that is up, or was stopped, is not started by a release.
+func TestClockHoldAfterEnd(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, c := NewClock(t.Context(), time.Second, time.Hour)
+		<-ctx.Done()
+		c.Hold()()
+		c.Stop()
+
+		ctx, c = NewClock(t.Context(), time.Second, time.Hour)
+		release := c.Hold()
+		c.Stop()
+		release()
+		time.Sleep(time.Minute)
+		if errors.Is(context.Cause(ctx), ErrDeadline) {
+			t.Error("a stopped clock was up")
+		}
+	})
+}
