@@ -84,6 +84,7 @@ func (m *merged) add(a *app, cfg *config.Config, e config.Entry) {
 		idle(err.Error())
 	case e.Key.User != "":
 		owner := bridge.Owner{User: e.Key.User, Tenant: e.Key.Tenant}
+		sc.Idle = s.IdleTimeout // also over HTTP: a user's own connections do not stay for nothing
 		m.users[owner] = append(m.users[owner], *sc)
 		m.used = append(m.used, *s)
 	case inFile:

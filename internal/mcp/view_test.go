@@ -346,6 +346,34 @@ func TestIdleViews(t *testing.T) {
 	})
 }
 
+// A remote server of somebody's own is closed when nobody calls it, and stays so until the next call.
+func TestIdleRemoteServer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &fakeServer{name: "s", do: tools(`{"name":"one"}`)}
+		config := s.config()
+		config.Idle = time.Minute
+		c := runCatalogue(t, CatalogueOptions{Users: map[bridge.Owner][]ServerConfig{alice.Owner(): {config}}})
+		synctest.Wait()
+		c.use(t, alice, "s")
+		for range 10 {
+			time.Sleep(time.Minute)
+			c.Snapshot(alice)
+		}
+		if got := states(c.Snapshot(alice))["s"]; got != "idle one" || s.connects.Load() != 1 {
+			t.Errorf("state %q after %d connects, want idle after one", got, s.connects.Load())
+		}
+		_, done, err := c.pool.Client(t.Context(), c.Snapshot(alice).Server("s").Tool("one").Target)
+		if err != nil {
+			t.Fatal(err)
+		}
+		done()
+		time.Sleep(time.Second)
+		if got := states(c.Snapshot(alice))["s"]; got != "ready one" {
+			t.Errorf("state %q after a call, want ready", got)
+		}
+	})
+}
+
 // However many callers come, no more than so many are kept, and nobody's
 // headers drive out somebody else's connection.
 func TestViewsAreBounded(t *testing.T) {
