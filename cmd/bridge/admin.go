@@ -58,7 +58,7 @@ func (a admin) Put(ctx context.Context, by bridge.Caller, key routes.AdminKey, d
 		return routes.AdminServer{}, false, a.writeError(err, k)
 	}
 	a.app.log.LogAttrs(ctx, slog.LevelInfo, "a server was put through the administration", slog.String("server", entryName(k)), slog.String("caller", by.ID))
-	if err := a.reloadLocked(ctx, "admin"); err != nil {
+	if err := a.reloadLocked(ctx, byAdmin); err != nil {
 		return routes.AdminServer{}, false, notApplied(err)
 	}
 	i := slices.IndexFunc(a.now.listed, func(s routes.AdminServer) bool {
@@ -90,7 +90,7 @@ func (a admin) Delete(ctx context.Context, by bridge.Caller, key routes.AdminKey
 		return a.writeError(err, k)
 	}
 	a.app.log.LogAttrs(ctx, slog.LevelInfo, "a server was deleted through the administration", slog.String("server", entryName(k)), slog.String("caller", by.ID))
-	if err := a.reloadLocked(ctx, "admin"); err != nil {
+	if err := a.reloadLocked(ctx, byAdmin); err != nil {
 		return notApplied(err)
 	}
 	return nil

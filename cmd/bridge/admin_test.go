@@ -392,3 +392,16 @@ func TestAdminUserServer(t *testing.T) {
 	}
 	until(t, "the user sees everybody's", func() bool { return strings.Join(p.names(as(ann)...), " ") == "notes/pid" })
 }
+
+// A cluster of Redis servers keeps and pushes entries as one server does.
+func TestAdminOnCluster(t *testing.T) {
+	remote := mcptest.Start(t, mcptest.HTTPRaw, "ok")
+	more := map[string]any{"sources": map[string]any{"redis": redisCluster(t)}}
+	a, b := start(t, map[string]server{}, more), start(t, map[string]server{}, more)
+	etag := a.put("/admin/servers/s", fmt.Sprintf(`{"url":%q}`, remote.URL), 201).Header.Get("ETag")
+	until(t, "the other bridge serves it", func() bool { return b.serves("s") })
+	if res := b.do("DELETE", "/admin/servers/s", "", "If-Match", etag); res.StatusCode != 204 {
+		t.Errorf("DELETE: %d %s", res.StatusCode, res.body)
+	}
+	until(t, "it is gone from both", func() bool { return a.serves() && b.serves() })
+}

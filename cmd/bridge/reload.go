@@ -79,6 +79,9 @@ func (r *reloader) hangups(ctx context.Context) {
 	}
 }
 
+// byAdmin is the source of a change that the administration has just written.
+const byAdmin = "admin"
+
 // reload applies what has changed, and logs how that went.
 func (r *reloader) reload(ctx context.Context, why string) {
 	r.mu.Lock()
@@ -123,10 +126,13 @@ func (r *reloader) applyLocked(ctx context.Context, why string, began time.Time)
 		r.smu.Unlock()
 	}
 	if r.store != nil {
-		// A store that is away keeps nobody from a change of the file; it says so itself.
-		if loaded, err := r.store.Load(ctx); err == nil {
+		loaded, err := r.store.Load(ctx)
+		switch {
+		case err == nil:
 			entries = loaded
-		}
+		case why == byAdmin: // what was written is not known
+			return err
+		} // else a store that is away, which it says itself, keeps nobody from a change of the file
 	}
 	next, err := r.app.merge(cfg, entries)
 	if err != nil {

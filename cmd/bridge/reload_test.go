@@ -323,8 +323,8 @@ func change(v reflect.Value) {
 			v.Set(reflect.ValueOf(config.Plain("x")))
 			return
 		}
-		for i := range v.NumField() {
-			change(v.Field(i))
+		for _, field := range v.Fields() {
+			change(field)
 		}
 	}
 }
