@@ -152,8 +152,8 @@ func (g *Grant) caller() bridge.Caller { return bridge.Caller{Scopes: g.Scopes, 
 // whatever is sent: their time tells something about digests at most, from
 // which nobody finds a key. Only what looks like a token of an issuer costs more.
 func (a *Authenticator) find(ctx context.Context, now *roster, credential string) (bridge.Caller, error) {
-	token := len(now.issuers) > 0 && strings.Count(credential, ".") == 2
-	if len(credential) > maxToken || len(credential) > maxKey && !token {
+	token := len(now.issuers) > 0 && len(credential) <= maxToken && strings.Count(credential, ".") == 2
+	if len(credential) > maxKey && !token {
 		return bridge.Caller{}, refused(errors.New("the credential is too long"))
 	}
 	digest := Digest(sha256.Sum256([]byte(credential)))
