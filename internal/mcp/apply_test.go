@@ -401,8 +401,10 @@ func (r *running) bridge() *bridge.Bridge {
 func TestManySwaps(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const callers, swaps = 32, 300
+		// A swap takes as long as connecting what everybody shares, and a user's own is connected after it.
+		connect := map[string]time.Duration{"s": 3 * time.Millisecond, "own": time.Millisecond}
 		server := func(handle string, version int) ServerConfig {
-			s := &fakeServer{name: fmt.Sprint(handle, version), process: true, connect: func(context.Context) error { time.Sleep(time.Millisecond); return nil }}
+			s := &fakeServer{name: fmt.Sprint(handle, version), process: true, connect: func(context.Context) error { time.Sleep(connect[handle]); return nil }}
 			s.do = func(_ context.Context, r *rpc.Request) (string, error) {
 				if r.Method == "tools/list" {
 					return `{"tools":[{"name":"one"}]}`, nil

@@ -88,15 +88,18 @@ func (r *Registry) Attach(c ServerConfig, changed func()) *Attachment {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	k := r.connectors[key]
-	if k == nil {
+	fresh := k == nil
+	if fresh {
 		k = newConnector(r, c, key)
 		r.connectors[key] = k
 		k.setTarget(r.opts.Pool.attach(c.Endpoint, c.RPC, c.Idle, k))
-		k.start()
 	}
 	k.refs++
 	a := &Attachment{Connector: k, registry: r}
 	k.observe(a, changed)
+	if fresh {
+		k.start() // only now: nothing that happens to it is missed
+	}
 	return a
 }
 
