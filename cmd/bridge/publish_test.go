@@ -133,8 +133,8 @@ func listsBehind(t *testing.T, a, direct *process) {
 		if strings.HasPrefix(tool.Name, "pages__") {
 			count++
 		}
-		if strings.HasPrefix(tool.Name, "schemas__") {
-			published[strings.TrimPrefix(tool.Name, "schemas__")] = string(tool.Input)
+		if name, ok := strings.CutPrefix(tool.Name, "schemas__"); ok {
+			published[name] = string(tool.Input)
 		}
 	}
 	if count != 1200 {
@@ -239,8 +239,14 @@ func TestMCPCommandEnds(t *testing.T) {
 			if err := cmd.Start(); err != nil {
 				t.Fatal(err)
 			}
-			io.WriteString(in, `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"t","version":"1"}}}`+"\n")
-			io.WriteString(in, `{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"ok__echo","arguments":{"message":"hi"}}}`+"\n")
+			for _, m := range []string{
+				`{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"t","version":"1"}}}`,
+				`{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"ok__echo","arguments":{"message":"hi"}}}`,
+			} {
+				if _, err := io.WriteString(in, m+"\n"); err != nil {
+					t.Fatal(err)
+				}
+			}
 			dec := json.NewDecoder(out)
 			for id := range 2 {
 				var m struct {

@@ -42,7 +42,7 @@ type incoming struct {
 // parseIncoming looks at a body. The error says what is wrong with it, under the code.
 func parseIncoming(body []byte) (*incoming, int64, error) {
 	if err := raw.CheckAny(body); err != nil {
-		return nil, codeParse, fmt.Errorf("the body is not JSON: %w", err)
+		return nil, codeParse, fmt.Errorf("this is not JSON: %w", err)
 	}
 	in := &incoming{body: body}
 	if raw.KindOf(body) != raw.Array {
