@@ -306,3 +306,41 @@ func TestKeysAreReplaced(t *testing.T) {
 		t.Error("a file that cannot be read has changed the keys")
 	}
 }
+
+// Two bridges with one Redis share what a caller may spend; without it each counts for itself.
+func TestBridgesShareRates(t *testing.T) {
+	redis := startRedis(t)
+	key, entry := newKey(t, "ci", map[string]any{"rate": "6/h"})
+	more := map[string]any{"artifacts": map[string]any{"store": redis.url()}, "auth": map[string]any{"keys": []any{entry}}}
+	demo := map[string]server{"demo": {"command": "bridge", "args": []string{"demo"}}}
+	bridges := []*process{start(t, demo, more), start(t, demo, more)}
+	for _, p := range bridges {
+		until(t, "the server is there", func() bool { return len(p.names("X-API-Key", key)) > 0 })
+	}
+	spend := func(n int) (passed int) {
+		for i := range n {
+			res := bridges[i%2].do("POST", "/tools/demo/greet", `{"name":"x"}`, "X-API-Key", key)
+			switch res.StatusCode {
+			case 200:
+				passed++
+			case 429:
+				if after := res.Header.Get("Retry-After"); len(after) != 3 { // nearly the 600 s that one call takes
+					t.Errorf("Retry-After %s", after)
+				}
+			default:
+				t.Errorf("%d %s", res.StatusCode, res.body)
+			}
+		}
+		return passed
+	}
+	if n := spend(4); n != 4 {
+		t.Errorf("%d of 4 calls passed", n)
+	}
+	if n := spend(8); n != 2 {
+		t.Errorf("%d more calls passed, want the 2 that were left of 6", n)
+	}
+	redis.kill()
+	if n := spend(4); n != 0 {
+		t.Errorf("%d calls passed when the Redis had gone: each bridge knew that all is spent", n)
+	}
+}
