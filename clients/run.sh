@@ -188,7 +188,10 @@ schemathesis() {
 	local -r left_out='countdown|trigger-long-running-operation|simulate-research-query|gzip-file-as-resource|get-env|write_file|edit_file|create_directory|move_file'
 	.venv/bin/schemathesis --no-color run "$BRIDGE/openapi.json" --url "$BRIDGE" \
 		--exclude-path-regex "/($left_out)\$"
-	.venv/bin/schemathesis --no-color run "$SHAPES/tools/shapes/openapi.json" --url "$SHAPES/tools/shapes"
+	# It takes prefixItems for a fault of the document, and formats for rules, which
+	# they are not in JSON Schema.
+	.venv/bin/schemathesis --no-color run "$SHAPES/tools/shapes/openapi.json" --url "$SHAPES/tools/shapes" \
+		--exclude-path-regex '/(tuple|formats)$'
 }
 
 java() {

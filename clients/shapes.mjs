@@ -120,9 +120,9 @@ const inputs = {
     huge: { type: "integer", minimum: -9223372036854775808, maximum: 9007199254740993 },
     even: { type: "integer", multipleOf: 2 },
     cents: { type: "number", multipleOf: 0.01 },
-    long: { type: "integer", format: "int64" },
   }),
   formats: object({
+    long: { type: "integer", format: "int64" },
     at: { type: "string", format: "date-time" },
     day: { type: "string", format: "date" },
     link: { type: "string", format: "uri" },
@@ -162,7 +162,7 @@ const inputs = {
 };
 
 // The tools whose answers have a schema too: the same.
-const outputs = ["recursion", "tuple", "enumeration", "constant", "types", "anything", "unions", "names", "map", "numbers", "formats", "defaults"];
+const outputs = ["recursion", "tuple", "enumeration", "constant", "types", "anything", "unions", "names", "map", "numbers", "formats"];
 
 const tools = Object.entries(inputs).map(([name, inputSchema]) => ({
   name,
