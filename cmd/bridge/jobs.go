@@ -5,16 +5,22 @@ import (
 	"log/slog"
 	"time"
 
+	"mcpbridge/internal/artifacts"
 	"mcpbridge/internal/bridge"
 	"mcpbridge/internal/jobs"
 	"mcpbridge/internal/openapi"
 )
 
-// newJobs makes the manager of calls that outlast their request.
-func (a *app) newJobs() *jobs.Manager {
+// newJobs makes the manager of calls that outlast their request. Where the store of
+// results is a Redis, jobs are shared there too; the store is to be closed after the manager.
+func (a *app) newJobs(store artifacts.Store) *jobs.Manager {
 	b := a.config.Bridge
 	schemas := openapi.NewSchemas(a.log)
-	return jobs.New(jobs.Options{
+	var shared *jobs.Redis
+	if r, ok := store.(*artifacts.Redis); ok {
+		shared = jobs.NewRedis(r.Client())
+	}
+	m := jobs.New(jobs.Options{
 		Invoke: a.bridge.Invoke,
 		Compile: func(schema []byte) (bridge.Checker, error) {
 			t := &bridge.Tool{Handle: "input", Name: "input", Input: schema}
@@ -23,8 +29,10 @@ func (a *app) newJobs() *jobs.Manager {
 		},
 		Ended: a.jobEnded,
 		TTL:   b.Jobs.TTL, PerCaller: b.Jobs.PerCaller, InputWait: b.Jobs.InputWait, Events: b.Jobs.Events,
-		KeyTTL: b.Idempotency.TTL,
+		KeyTTL: b.Idempotency.TTL, Redis: shared, Log: a.log,
 	})
+	a.services = append(a.services, m.Run)
+	return m
 }
 
 // jobEnded writes the line of a call whose request did not see its end.

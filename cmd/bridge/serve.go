@@ -79,7 +79,7 @@ func serve(ctx context.Context, cfg *config.Config, from origin, log *slog.Logge
 	a.services = append(a.services, a.reload.services()...)
 	clients := a.publish()
 	defer clients.Close()
-	a.jobs = a.newJobs()
+	a.jobs = a.newJobs(store)
 	defer func() { err = errors.Join(err, a.jobs.Close()) }()
 	var stopping atomic.Bool
 	srv := &http.Server{

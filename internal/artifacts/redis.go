@@ -119,6 +119,9 @@ func redisOptions(rawURL string) (*redis.UniversalOptions, error) {
 	return o, nil
 }
 
+// Client returns the store's client, for what else is kept in the same Redis. The store closes it.
+func (s *Redis) Client() redis.UniversalClient { return s.client }
+
 // Close implements [Store].
 func (s *Redis) Close() error {
 	if err := s.client.Close(); err != nil && !errors.Is(err, redis.ErrClosed) {

@@ -19,6 +19,7 @@ type Job struct {
 	done   chan struct{} // closed at the end
 	key    *callKey      // of a call that is made once; nil for all others
 	ran    bool          // the server got the call; of the goroutine that runs it
+	runsAt string        // the bridge that has the call, if it is another one, from before anybody gets the job
 
 	err error // set before done is closed
 
@@ -32,6 +33,8 @@ type Job struct {
 	published bool           // callers can find it, guarded by mu
 	asking    *asking        // what the server waits for; nil if for nothing, guarded by mu
 	bytes     int            // of the events that are kept, guarded by mu
+
+	mirrored mirrored
 }
 
 // ID names the job.
@@ -97,27 +100,44 @@ func (j *Job) Leave(cause error) {
 func (j *Job) Changes(after uint64) (Record, []Event, <-chan struct{}) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	i, _ := slices.BinarySearchFunc(j.events, after+1, func(e Event, id uint64) int { return int(e.ID) - int(id) })
-	return j.rec, slices.Clone(j.events[i:]), j.changed
+	return j.rec, j.behindLocked(after), j.changed
+}
+
+func (j *Job) behindLocked(after uint64) []Event {
+	i, _ := slices.BinarySearchFunc(j.events, after, func(e Event, id uint64) int {
+		if e.ID <= id {
+			return -1
+		}
+		return 1
+	})
+	return slices.Clone(j.events[i:])
 }
 
 // change changes the record, notes the events that belong to that, and tells everybody.
 func (j *Job) change(events []Event, change func(*Record)) {
+	if j.changes(events, change) {
+		j.touch()
+	}
+}
+
+// changes does, and reports whether others are to know of it.
+func (j *Job) changes(events []Event, change func(*Record)) bool {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	if j.rec.State.Final() {
-		return
+		return false
 	}
 	change(&j.rec)
 	j.rec.Version++
 	j.rec.Changed = time.Now()
 	for _, e := range events {
-		j.last++
-		e.ID = j.last
+		e.ID = max(e.ID, j.last+1) // those of another bridge's job have theirs
+		j.last = e.ID
 		j.keepLocked(e)
 	}
 	close(j.changed)
 	j.changed = make(chan struct{})
+	return j.published
 }
 
 // keepLocked keeps an event, and forgets the oldest over the bounds.

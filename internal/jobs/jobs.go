@@ -11,6 +11,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"log/slog"
 	"slices"
 	"strings"
 	"sync"
@@ -34,6 +35,10 @@ type Options struct {
 	Events    int           // kept of each job; zero is 1000
 	KeyBytes  int           // of answers that are kept for calls with a key, the oldest out first; zero is 64 MiB
 	KeyTTL    time.Duration // how long the answer to a call with a key is kept; zero is 24 hours
+
+	Redis *Redis        // what the jobs of several bridges share; nil if there is only this one
+	Lease time.Duration // how long a bridge that shows no sign of life counts as alive; zero is 10 seconds
+	Log   *slog.Logger  // of the Redis; nil for none
 }
 
 // A Manager runs jobs and keeps them for their callers.
@@ -43,7 +48,10 @@ type Manager struct {
 	stop context.CancelCauseFunc
 	work sync.WaitGroup
 
+	shared *shared // nil if there are no other bridges
+
 	mu         sync.Mutex
+	tags       map[string]*Job         // :: tag -> job that others may name, if there are others, guarded by mu
 	jobs       map[bridge.Owner][]*Job // published, in the order of their publication, guarded by mu
 	keys       map[callKey]*keyed      // guarded by mu
 	order      []callKey               // of keys, and of some that are gone, from the oldest on, guarded by mu
@@ -62,9 +70,22 @@ func New(o Options) *Manager {
 	o.Events = cmp.Or(o.Events, 1000)
 	o.KeyBytes = cmp.Or(o.KeyBytes, 64<<20)
 	o.KeyTTL = cmp.Or(o.KeyTTL, 24*time.Hour)
+	o.Lease = cmp.Or(o.Lease, defaultLease)
+	o.Log = cmp.Or(o.Log, slog.New(slog.DiscardHandler))
 	m := &Manager{o: o, jobs: make(map[bridge.Owner][]*Job), keys: make(map[callKey]*keyed)}
 	m.ctx, m.stop = context.WithCancelCause(context.Background())
+	if o.Redis != nil {
+		m.tags = make(map[string]*Job)
+		m.shared = newShared(m)
+	}
 	return m
+}
+
+// Run shares the jobs with other bridges, if there are any, until ctx ends. Jobs run without it.
+func (m *Manager) Run(ctx context.Context) {
+	if m.shared != nil {
+		m.shared.run(ctx)
+	}
 }
 
 // Start runs a call in the background. Its values, not its end, are ctx's. The
@@ -96,6 +117,9 @@ func (m *Manager) newJob(ctx context.Context, c *bridge.Call) *Job {
 	}
 	j.ctx, j.cancel = context.WithCancelCause(context.WithoutCancel(ctx))
 	c.Progress, c.Log, c.Running, c.Ask = j.progress, j.log, j.running, j.ask
+	if m.shared != nil {
+		j.mirrored.tag = hashOf(j.rec.Owner, j.rec.ID)
+	}
 	return j
 }
 
@@ -109,6 +133,9 @@ func (m *Manager) run(j *Job) {
 			m.settle(j, a, err)
 		}
 		j.end(a, err)
+		if j.key != nil {
+			j.touch() // what came of it can be written
+		}
 		if m.o.Ended != nil && j.Published() {
 			m.o.Ended(j)
 		}
@@ -121,6 +148,19 @@ func newID() string { return strings.ToLower(rand.Text()) }
 // Publish lets the job's caller find it by its ID, also after its request is gone.
 // A caller with too many jobs running gets an error of kind RateLimited.
 func (m *Manager) Publish(j *Job) error {
+	if j.runsAt != "" {
+		if found, err := m.shared.publish(j); found || err != nil {
+			return err
+		}
+	}
+	if err := m.publish(j); err != nil {
+		return err
+	}
+	j.touch()
+	return nil
+}
+
+func (m *Manager) publish(j *Job) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if j.Published() {
@@ -143,13 +183,44 @@ func (m *Manager) Publish(j *Job) error {
 	j.mu.Unlock()
 	for i := 0; len(all) >= keptPerRunning*m.o.PerCaller && i < len(all); {
 		if all[i].Record().State.Final() {
+			m.goneLocked(all[i])
 			all = slices.Delete(all, i, i+1)
 		} else {
 			i++
 		}
 	}
 	m.jobs[owner] = append(all, j)
+	if m.tags != nil {
+		m.tags[j.mirrored.tag] = j
+	}
 	return nil
+}
+
+// goneLocked notes that nobody finds a job here any more.
+func (m *Manager) goneLocked(j *Job) {
+	j.mirrored.gone.Store(true)
+	delete(m.tags, j.mirrored.tag)
+}
+
+// tagged returns the job that others call so, or nil.
+func (m *Manager) tagged(tag string) *Job {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.tags[tag]
+}
+
+// touchAll has all that others are to know written: what runs, or everything anew because it was lost.
+func (m *Manager) touchAll(lost bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, j := range m.tags {
+		if lost {
+			j.mirrored.whole.Store(true)
+		}
+		if lost || !j.Record().State.Final() {
+			j.touch()
+		}
+	}
 }
 
 // sweepEvery is how often jobs that have expired are thrown away.
@@ -161,7 +232,13 @@ func (m *Manager) sweepLocked(now time.Time) {
 	}
 	m.swept = now
 	for owner, all := range m.jobs {
-		all = slices.DeleteFunc(all, func(j *Job) bool { return j.expired(now) })
+		all = slices.DeleteFunc(all, func(j *Job) bool {
+			if !j.expired(now) {
+				return false
+			}
+			m.goneLocked(j)
+			return true
+		})
 		if len(all) == 0 {
 			delete(m.jobs, owner)
 			continue
@@ -185,49 +262,94 @@ func (m *Manager) find(o bridge.Owner, id string) *Job {
 // ErrUnknown is the error of whoever names a job that it does not have.
 var ErrUnknown error = &bridge.Error{Kind: bridge.NotFound, Op: "jobs.find", Msg: "You have no such job; GET /jobs lists those that you have. A job is forgotten some time after its end."}
 
-// Changes returns how the caller's job is, its events behind the given one as far
-// as they are still kept, and a channel that is closed when there is more.
-func (m *Manager) Changes(_ context.Context, c bridge.Caller, id string, after uint64) (Record, []Event, <-chan struct{}, error) {
-	j := m.find(c.Owner(), id)
-	if j == nil {
-		return Record{}, nil, nil, ErrUnknown
+// Read returns how the caller's job is, and its events behind the given one as far as they are still kept.
+func (m *Manager) Read(ctx context.Context, c bridge.Caller, id string, after uint64) (Record, []Event, error) {
+	o := c.Owner()
+	switch j := m.find(o, id); {
+	case j != nil:
+		rec, events, _ := j.Changes(after)
+		return rec, events, nil
+	case m.shared != nil:
+		return m.shared.read(ctx, o, hashOf(o, id), after)
+	default:
+		return Record{}, nil, ErrUnknown
 	}
-	rec, events, more := j.Changes(after)
-	return rec, events, more, nil
 }
 
-// List returns the caller's jobs, newest first.
-func (m *Manager) List(_ context.Context, c bridge.Caller) ([]Record, error) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	var all []Record
-	for _, j := range slices.Backward(m.jobs[c.Owner()]) {
-		if !j.expired(time.Now()) {
-			all = append(all, j.Record())
-		}
+// Changes is like Read, and returns a channel besides that is closed when there may
+// be more, unless ctx ends before.
+func (m *Manager) Changes(ctx context.Context, c bridge.Caller, id string, after uint64) (Record, []Event, <-chan struct{}, error) {
+	o := c.Owner()
+	switch j := m.find(o, id); {
+	case j != nil:
+		rec, events, more := j.Changes(after)
+		return rec, events, more, nil
+	case m.shared != nil:
+		return m.shared.changes(ctx, o, id, after)
+	default:
+		return Record{}, nil, nil, ErrUnknown
 	}
+}
+
+// List returns the caller's jobs, newest first, without the results that they hold themselves.
+func (m *Manager) List(ctx context.Context, c bridge.Caller) ([]Record, error) {
+	own := m.list(c.Owner())
+	if m.shared == nil {
+		return own, nil
+	}
+	all, err := m.shared.list(ctx, c.Owner())
+	if err != nil {
+		return nil, err
+	}
+	// Of its own jobs this bridge knows more.
+	here := make(map[string]bool, len(own))
+	for _, rec := range own {
+		here[rec.ID] = true
+	}
+	all = slices.DeleteFunc(all, func(r Record) bool { return here[r.ID] })
+	all = append(all, own...)
+	slices.SortStableFunc(all, func(a, b Record) int { return b.Created.Compare(a.Created) })
 	return all, nil
 }
 
+func (m *Manager) list(o bridge.Owner) (all []Record) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, j := range slices.Backward(m.jobs[o]) {
+		if !j.expired(time.Now()) {
+			rec := j.Record()
+			rec.Data = nil
+			all = append(all, rec)
+		}
+	}
+	return all
+}
+
 // Cancel ends the caller's job, which stays readable. One that has ended is left as it is.
-func (m *Manager) Cancel(_ context.Context, c bridge.Caller, id string) error {
-	j := m.find(c.Owner(), id)
-	if j == nil {
+func (m *Manager) Cancel(ctx context.Context, c bridge.Caller, id string) error {
+	switch j := m.find(c.Owner(), id); {
+	case j != nil:
+		j.cancel(errByCaller)
+		return nil
+	case m.shared != nil:
+		return m.shared.cancel(ctx, c.Owner(), id)
+	default:
 		return ErrUnknown
 	}
-	j.cancel(errByCaller)
-	return nil
 }
 
 // Reply answers what the caller's job asks. The errors are of kind JobConflict
 // if it asks nothing, and InvalidArguments, with pointers into replies, if a
 // reply is missing or does not fit.
-func (m *Manager) Reply(_ context.Context, c bridge.Caller, id string, replies map[string]bridge.Reply) error {
-	j := m.find(c.Owner(), id)
-	if j == nil {
+func (m *Manager) Reply(ctx context.Context, c bridge.Caller, id string, replies map[string]bridge.Reply) error {
+	switch j := m.find(c.Owner(), id); {
+	case j != nil:
+		return j.reply(replies)
+	case m.shared != nil:
+		return m.shared.reply(ctx, c.Owner(), id, replies)
+	default:
 		return ErrUnknown
 	}
-	return j.reply(replies)
 }
 
 // Drain waits until nothing runs any more, or ctx ends.
@@ -247,6 +369,9 @@ func (m *Manager) Drain(ctx context.Context) {
 func (m *Manager) Close() error {
 	m.stop(bridge.ErrStopping)
 	m.work.Wait()
+	if m.shared != nil {
+		m.shared.close()
+	}
 	return nil
 }
 

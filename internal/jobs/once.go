@@ -20,46 +20,131 @@ type keyed struct {
 	job   *Job
 	print [sha256.Size]byte // of what was called
 	size  int               // bytes of its answer; 0 while it runs
+	ready chan struct{}     // closed when it is clear which bridge has the first call; nil if there is only this one
 }
 
 // Once starts a call that its caller names by a key, or returns the job of the
 // first call under that key; again says so. Such a call goes on when whoever made
 // it hangs up, since it may come back and ask. What came of it is kept for
 // KeyTTL, unless the tool was never run. The error is of kind
-// IdempotencyConflict if something else was called under the key.
+// IdempotencyConflict if something else was called under the key, and of kind
+// StoreUnavailable if it cannot be found out whether another bridge has the call.
 func (m *Manager) Once(ctx context.Context, c *bridge.Call, key string) (j *Job, again bool, err error) {
 	k := callKey{c.Caller.Owner(), key}
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if j, err = m.recallLocked(k, c); j != nil || err != nil {
-		return j, true, err
+	j, first, err := m.hold(ctx, k, c)
+	switch {
+	case err != nil || !first:
+		return j, err == nil, err
+	case m.shared == nil:
+		m.run(j)
+		return j, false, nil
 	}
-	j = m.newJob(ctx, c)
-	j.key = &k
-	m.keys[k] = &keyed{job: j, print: printOf(c)}
-	m.order = append(m.order, k)
-	m.run(j)
-	return j, false, nil
+	held, err := m.shared.claim(ctx, j, printOf(c))
+	return m.decide(j, held, err)
 }
 
 // Recall returns the job of the first call under a key, or nil if this one would be the first.
-func (m *Manager) Recall(c *bridge.Call, key string) (*Job, error) {
+func (m *Manager) Recall(ctx context.Context, c *bridge.Call, key string) (*Job, error) {
+	k := callKey{c.Caller.Owner(), key}
 	m.mu.Lock()
-	defer m.mu.Unlock()
-	return m.recallLocked(callKey{c.Caller.Owner(), key}, c)
+	e, err := m.recallLocked(k, c)
+	m.mu.Unlock()
+	if err != nil {
+		return nil, err
+	}
+	if e == nil && m.shared == nil {
+		return nil, nil
+	}
+	if e == nil {
+		held, err := m.shared.held(ctx, k)
+		if held == nil {
+			return nil, err
+		}
+		j, first, err := m.hold(ctx, k, c)
+		if err != nil || !first {
+			return j, err
+		}
+		j, _, err = m.decide(j, held, nil)
+		return j, err
+	}
+	if e.decided() {
+		return e.job, nil
+	}
+	// Another call is about to be the first.
+	j, _, err := m.Once(ctx, c, key)
+	return j, err
 }
 
-func (m *Manager) recallLocked(k callKey, c *bridge.Call) (*Job, error) {
+// hold returns the job of the first call under a key as far as this bridge knows,
+// or makes this call the first.
+func (m *Manager) hold(ctx context.Context, k callKey, c *bridge.Call) (j *Job, first bool, err error) {
+	for {
+		m.mu.Lock()
+		e, err := m.recallLocked(k, c)
+		if err != nil {
+			m.mu.Unlock()
+			return nil, false, err
+		}
+		if e == nil {
+			j := m.newJob(ctx, c)
+			j.key = &k
+			e := &keyed{job: j, print: printOf(c)}
+			if m.shared != nil {
+				e.ready = make(chan struct{})
+			}
+			m.keys[k] = e
+			m.order = append(m.order, k)
+			m.mu.Unlock()
+			return j, true, nil
+		}
+		m.mu.Unlock()
+		if e.decided() {
+			return e.job, false, nil
+		}
+		select {
+		case <-e.ready:
+		case <-ctx.Done():
+			return nil, false, ctx.Err()
+		}
+	}
+}
+
+// decided reports whether it is clear which bridge has the first call.
+func (e *keyed) decided() bool {
+	if e.ready == nil {
+		return true
+	}
+	select {
+	case <-e.ready:
+		return true
+	default:
+		return false
+	}
+}
+
+// letGo forgets a call that was never made.
+func (m *Manager) letGo(j *Job) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	e := m.keys[*j.key]
+	delete(m.keys, *j.key) // order is told apart by the map
+	close(e.ready)
+	j.cancel(nil)
+}
+
+func (m *Manager) recallLocked(k callKey, c *bridge.Call) (*keyed, error) {
 	m.sweepKeysLocked(time.Now())
 	first := m.keys[k]
 	if first == nil {
 		return nil, nil
 	}
 	if first.print != printOf(c) {
-		return nil, &bridge.Error{Kind: bridge.IdempotencyConflict, Op: "jobs.Once", Msg: "The Idempotency-Key was used before, with another tool or other arguments; use a new one for each new call."}
+		return nil, errOther
 	}
-	return first.job, nil
+	return first, nil
 }
+
+var errOther = &bridge.Error{Kind: bridge.IdempotencyConflict, Op: "jobs.Once", Msg: "The Idempotency-Key was used before, with another tool or other arguments; use a new one for each new call."}
 
 // printOf tells what is called from everything else.
 func printOf(c *bridge.Call) [sha256.Size]byte {
@@ -76,12 +161,13 @@ func (m *Manager) settle(j *Job, a *bridge.Answer, err error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	k := *j.key
+	j.mirrored.verdict.Store(int32(verdictOf(j, err)))
 	e := m.keys[k]
 	if e == nil || e.job != j {
 		return
 	}
-	if !j.ran || !mayHaveRun(err) {
-		delete(m.keys, k) // order is told apart by the map
+	if verdictOf(j, err) == forget {
+		m.forgetLocked(k) // order is told apart by the map
 		return
 	}
 	e.size = 1 << 10
@@ -94,6 +180,13 @@ func (m *Manager) settle(j *Job, a *bridge.Answer, err error) {
 			m.forgetLocked(m.order[i])
 		}
 	}
+}
+
+func verdictOf(j *Job, err error) verdict {
+	if !j.ran || !mayHaveRun(err) {
+		return forget
+	}
+	return keep
 }
 
 // mayHaveRun reports whether the tool may have run although, or just because, its call ended so.
@@ -110,6 +203,9 @@ func (m *Manager) forgetLocked(k callKey) {
 	if e := m.keys[k]; e != nil {
 		m.keyedBytes -= e.size
 		delete(m.keys, k)
+		if !e.job.Published() {
+			delete(m.tags, e.job.mirrored.tag)
+		}
 	}
 }
 

@@ -42,7 +42,7 @@ func TestOnce(t *testing.T) {
 		var n atomic.Int64
 		m := manager(t, Options{KeyTTL: time.Hour}, counts(t, &n, nil))
 		call := bridge.Call{Handle: "s", Tool: "t", Args: []byte(`{"a":1}`), Caller: ann}
-		if j, err := m.Recall(&call, "k"); j != nil || err != nil {
+		if j, err := m.Recall(t.Context(), &call, "k"); j != nil || err != nil {
 			t.Errorf("before the first call: %v, %v", j, err)
 		}
 		first, again := once(t, m, call, "k")
@@ -57,7 +57,7 @@ func TestOnce(t *testing.T) {
 		if a, err := second.Outcome(); err != nil || string(a.Result.Data()[0]) != "1" {
 			t.Errorf("outcome = %v, %v", a, err)
 		}
-		if j, err := m.Recall(&call, "k"); j != first || err != nil {
+		if j, err := m.Recall(t.Context(), &call, "k"); j != first || err != nil {
 			t.Errorf("recalled %v, %v", j, err)
 		}
 
@@ -77,7 +77,7 @@ func TestOnce(t *testing.T) {
 		} {
 			_, _, err := m.Once(t.Context(), &c, "k")
 			wantKind(t, err, bridge.IdempotencyConflict, "was used before")
-			_, err = m.Recall(&c, "k")
+			_, err = m.Recall(t.Context(), &c, "k")
 			wantKind(t, err, bridge.IdempotencyConflict, "was used before")
 		}
 

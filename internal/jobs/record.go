@@ -29,7 +29,7 @@ func (s State) Final() bool { return s == Done || s == Failed || s == Cancelled 
 // is kept where others read it.
 type Record struct {
 	ID      string            `json:"id"`
-	Owner   bridge.Owner      `json:"owner"`
+	Owner   bridge.Owner      `json:"-"`    // who reads it knows
 	Node    string            `json:"node"` // of the bridge that runs it
 	Handle  string            `json:"handle"`
 	Tool    string            `json:"tool"`
@@ -53,6 +53,26 @@ type Problem struct {
 	Msg        string         `json:"msg"`
 	RetryAfter time.Duration  `json:"retry_after,omitempty"`
 	Members    map[string]any `json:"members,omitempty"`
+}
+
+// UnmarshalJSON keeps the bytes of the members, so that numbers keep their digits.
+func (p *Problem) UnmarshalJSON(b []byte) error {
+	type plain Problem
+	in := struct {
+		*plain
+		Members map[string]json.RawMessage `json:"members"`
+	}{plain: (*plain)(p)}
+	if err := json.Unmarshal(b, &in); err != nil {
+		return err
+	}
+	p.Members = nil
+	if in.Members != nil {
+		p.Members = make(map[string]any, len(in.Members))
+	}
+	for k, v := range in.Members {
+		p.Members[k] = v
+	}
+	return nil
 }
 
 // Err returns the problem as an error again.

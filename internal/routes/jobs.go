@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"math"
 	"net/http"
 	"strconv"
 	"time"
@@ -184,12 +185,16 @@ func versionTag(rec jobs.Record) string { return `"` + strconv.FormatUint(rec.Ve
 // it has ended or asks something or, for one who knows a version of it, with any
 // change; at the latest after wait.
 func (s *server) awaitJob(r *http.Request, c bridge.Caller, id string, wait time.Duration) (jobs.Record, error) {
+	if wait == 0 {
+		rec, _, err := s.Jobs.Read(r.Context(), c, id, math.MaxInt64)
+		return rec, err
+	}
 	known := r.Header["If-None-Match"]
 	timer := time.NewTimer(wait)
 	defer timer.Stop()
 	for {
-		rec, _, more, err := s.Jobs.Changes(r.Context(), c, id, 0)
-		if err != nil || wait == 0 || rec.State.Final() {
+		rec, _, more, err := s.Jobs.Changes(r.Context(), c, id, math.MaxInt64) // no event
+		if err != nil || rec.State.Final() {
 			return rec, err
 		}
 		if known != nil {
@@ -235,7 +240,7 @@ func (s *server) jobEvents(x *exchange, r *http.Request) error {
 	next := func(after uint64) (jobs.Record, []jobs.Event, <-chan struct{}, error) {
 		return s.Jobs.Changes(r.Context(), c, id, after)
 	}
-	if _, _, _, err := next(after); err != nil { // what can be refused is refused before the stream begins
+	if _, _, err := s.Jobs.Read(r.Context(), c, id, math.MaxInt64); err != nil { // what can be refused is refused before the stream begins
 		return err
 	}
 	if r.Method == http.MethodHead {
@@ -313,7 +318,7 @@ func (s *server) parseReplies(ctx context.Context, c bridge.Caller, id string, b
 	}
 	replies := map[string]bridge.Reply{}
 	if raw.KindOf(raw.Get(body, "action")) == raw.String { // a reply alone
-		rec, _, _, err := s.Jobs.Changes(ctx, c, id, 0)
+		rec, _, err := s.Jobs.Read(ctx, c, id, math.MaxInt64)
 		if err != nil {
 			return nil, err
 		}

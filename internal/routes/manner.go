@@ -109,7 +109,7 @@ func (x *exchange) viaJob(r *http.Request, c *bridge.Call, m manner, accept rang
 func (x *exchange) begin(r *http.Request, c *bridge.Call, m manner) (j *jobs.Job, err error) {
 	m.applied(x.Header())
 	if m.key != "" {
-		if j, err = x.s.Jobs.Recall(c, m.key); err != nil {
+		if j, err = x.s.Jobs.Recall(r.Context(), c, m.key); err != nil {
 			return nil, err
 		}
 	}

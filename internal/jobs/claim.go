@@ -1,0 +1,355 @@
+package jobs
+
+import (
+	"bytes"
+	"compress/flate"
+	"context"
+	"crypto/sha256"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"time"
+
+	"mcpbridge/internal/bridge"
+)
+
+// A claim is what bridges know of a call with a key: which of them has it and, in
+// the end, what came of it. It is kept as one line of JSON, followed by the bytes
+// of the result.
+type claim struct {
+	Print   []byte    `json:"print"` // of what was called
+	Node    string    `json:"node"`
+	Job     string    `json:"job"`
+	Created time.Time `json:"created"`
+
+	Done     bool             `json:"done,omitempty"`
+	Problem  *Problem         `json:"problem,omitempty"`
+	Artifact *bridge.Artifact `json:"artifact,omitempty"`
+	Breach   string           `json:"breach,omitempty"`
+
+	Raw   int  `json:"raw,omitempty"`  // bytes of the whole result, which is that of the problem if there is one
+	Data  int  `json:"data,omitempty"` // bytes of its data, where that is not found in the result
+	Flate bool `json:"flate,omitempty"`
+}
+
+const (
+	maxKept   = 8 << 20 // bytes of a result that is kept for a call with a key
+	flateFrom = 4 << 10 // bytes from which on they are compressed
+)
+
+// encode returns the claim as it is kept.
+func (c *claim) encode(body []byte) ([]byte, error) {
+	if c.Flate = len(body) >= flateFrom; c.Flate {
+		var b bytes.Buffer
+		w, err := flate.NewWriter(&b, flate.BestSpeed)
+		if err != nil {
+			return nil, err
+		}
+		_, err = w.Write(body)
+		if err := errors.Join(err, w.Close()); err != nil {
+			return nil, err
+		}
+		body = b.Bytes()
+	}
+	head, err := json.Marshal(c)
+	if err != nil {
+		return nil, err
+	}
+	return append(append(head, '\n'), body...), nil
+}
+
+// decodeClaim returns a claim and the bytes of its result.
+func decodeClaim(b []byte) (*claim, []byte, error) {
+	head, body, _ := bytes.Cut(b, []byte("\n"))
+	c := &claim{}
+	if err := json.Unmarshal(head, c); err != nil {
+		return nil, nil, err
+	}
+	if c.Raw < 0 || c.Data < 0 || c.Raw > maxKept || c.Data > maxKept {
+		return nil, nil, errors.New("the sizes are wrong")
+	}
+	if c.Flate {
+		r := flate.NewReader(bytes.NewReader(body))
+		body = make([]byte, c.Raw+c.Data)
+		if _, err := io.ReadFull(r, body); err != nil {
+			return nil, nil, err
+		}
+	}
+	if len(body) != c.Raw+c.Data {
+		return nil, nil, errors.New("the result is not as long as it should be")
+	}
+	return c, body, nil
+}
+
+// settled returns the claim with what came of the call.
+func (c claim) settled(a *bridge.Answer, err error) ([]byte, error) {
+	c.Done = true
+	var result *bridge.Result
+	if err != nil {
+		c.Problem = problemOf(err)
+		if e, ok := errors.AsType[*bridge.Error](err); ok {
+			result = e.Result
+		}
+	} else {
+		c.Artifact, c.Breach, result = a.Artifact, a.Breach, a.Result
+	}
+	if result == nil {
+		return c.encode(nil)
+	}
+	raw, data := []byte(result.Raw), bytes.Join(result.Data(), nil)
+	if again, err := bridge.ParseResult(raw); err == nil && bytes.Equal(bytes.Join(again.Data(), nil), data) {
+		data = nil
+	}
+	if len(raw)+len(data) > maxKept {
+		c.Artifact, c.Breach = nil, ""
+		c.Problem = &Problem{Kind: bridge.OutcomeUnknown, Msg: fmt.Sprintf("The tool ran, and its answer of %d bytes was given to the first call under this Idempotency-Key; it was too large to be kept for another one.", len(raw))}
+		return c.encode(nil)
+	}
+	c.Raw, c.Data = len(raw), len(data)
+	return c.encode(append(raw[:len(raw):len(raw)], data...))
+}
+
+// outcome returns what came of the call.
+func (c *claim) outcome(body []byte) (*bridge.Answer, error) {
+	var result *bridge.Result
+	if c.Raw > 0 {
+		r, err := bridge.ParseResult(body[:c.Raw:c.Raw])
+		if err != nil {
+			return nil, unreachable(fmt.Errorf("a stored answer cannot be read: %w", err))
+		}
+		if result = r; c.Data > 0 {
+			result.SetData(body[c.Raw:])
+		}
+	}
+	if c.Problem != nil {
+		return nil, &bridge.Error{Kind: c.Problem.Kind, Op: "jobs.Once", Msg: c.Problem.Msg, RetryAfter: c.Problem.RetryAfter, Members: c.Problem.Members, Result: result}
+	}
+	if result == nil {
+		return nil, unreachable(errors.New("a stored answer is not there"))
+	}
+	return &bridge.Answer{Result: result, Artifact: c.Artifact, Breach: c.Breach}, nil
+}
+
+// claim says that this bridge makes the call, or returns the claim of another one.
+func (s *shared) claim(ctx context.Context, j *Job, print [sha256.Size]byte) (held []byte, err error) {
+	c := claim{Print: print[:], Node: s.node, Job: j.ID(), Created: j.rec.Created}
+	text, err := c.encode(nil)
+	if err != nil {
+		return nil, unreachable(err)
+	}
+	if s.down.Load() {
+		return nil, unreachable(nil)
+	}
+	// Whoever asked may go away, but not without knowing whether there is a claim now.
+	err = s.do(context.WithoutCancel(ctx), 0, func(ctx context.Context) error {
+		held, err = s.r.claim(ctx, hashOf(j.key.owner, j.key.key), text, s.m.o.KeyTTL)
+		return err
+	})
+	if bytes.Equal(held, text) {
+		held = nil // the first attempt was lost on its way back
+	}
+	if held == nil {
+		j.mirrored.claim = text
+		j.mirrored.written.claim = true
+	}
+	if err != nil { // it may be there all the same
+		j.mirrored.verdict.Store(int32(forget))
+		j.touch()
+	}
+	return held, err
+}
+
+// held returns the claim for a key, or nil if there is none.
+func (s *shared) held(ctx context.Context, k callKey) (held []byte, err error) {
+	err = s.do(ctx, maxKept, func(ctx context.Context) error {
+		held, err = s.r.held(ctx, hashOf(k.owner, k.key))
+		return err
+	})
+	return held, err
+}
+
+// decide goes on with a call once it is clear that this bridge has it, or that
+// another one does.
+func (m *Manager) decide(j *Job, held []byte, err error) (_ *Job, again bool, _ error) {
+	if err != nil {
+		m.letGo(j)
+		return nil, false, err
+	}
+	if held == nil {
+		m.mu.Lock()
+		m.tags[j.mirrored.tag] = j
+		close(m.keys[*j.key].ready)
+		m.mu.Unlock()
+		m.run(j)
+		return j, false, nil
+	}
+	c, body, err := decodeClaim(held)
+	if err != nil {
+		m.letGo(j)
+		return nil, false, unreachable(fmt.Errorf("a stored claim cannot be read: %w", err))
+	}
+	m.mu.Lock()
+	e := m.keys[*j.key]
+	same := bytes.Equal(c.Print, e.print[:])
+	if same {
+		j.mu.Lock()
+		j.rec.ID, j.rec.Created, j.runsAt = c.Job, c.Created, c.Node
+		j.mirrored.tag = hashOf(j.rec.Owner, c.Job)
+		j.mu.Unlock()
+	}
+	m.mu.Unlock()
+	if !same {
+		m.letGo(j)
+		return nil, false, errOther
+	}
+	if c.Done {
+		m.came(j, c, body)
+	} else {
+		m.work.Go(func() { m.follow(j) })
+	}
+	close(e.ready)
+	return j, true, nil
+}
+
+// came ends a job of another bridge with what came of its call.
+func (m *Manager) came(j *Job, c *claim, body []byte) {
+	a, err := c.outcome(body)
+	m.finish(j, a, err)
+}
+
+func (m *Manager) finish(j *Job, a *bridge.Answer, err error) {
+	j.ran = bridge.KindOf(err) != bridge.StoreUnavailable // then the next one asks again
+	m.settle(j, a, err)
+	j.end(a, err)
+	j.cancel(nil)
+}
+
+// follow waits for what comes of a call that another bridge has.
+func (m *Manager) follow(j *Job) {
+	s := m.shared
+	for {
+		ctx, cancel := context.WithCancel(m.ctx)
+		more := s.watch(ctx, j.mirrored.tag)
+		held, err := s.held(ctx, *j.key)
+		if err == nil && held != nil {
+			s.watchedOn(j.mirrored.tag, j.runsAt)
+			held, err = s.closeClaim(ctx, j, held)
+		}
+		var c *claim
+		var body []byte
+		if err == nil && held != nil {
+			c, body, err = decodeClaim(held)
+		}
+		switch {
+		case err != nil:
+			m.finish(j, nil, err)
+		case held == nil:
+			m.finish(j, nil, &bridge.Error{Kind: bridge.Unavailable, Op: "jobs.follow", RetryAfter: time.Second, Msg: "The first call under this Idempotency-Key, at another bridge, never reached the tool; make it again."})
+		case c.Done:
+			m.came(j, c, body)
+		default:
+			s.imitate(ctx, j)
+			select {
+			case <-more:
+				cancel()
+				continue
+			case <-ctx.Done():
+				m.finish(j, nil, context.Cause(m.ctx))
+			}
+		}
+		cancel()
+		return
+	}
+}
+
+// imitate lets a job look like the one of another bridge, if others can find that.
+func (s *shared) imitate(ctx context.Context, j *Job) {
+	j.mu.Lock()
+	after, version := j.last, j.rec.Version
+	j.mu.Unlock()
+	rec, events, err := s.read(ctx, j.rec.Owner, j.mirrored.tag, after)
+	if err != nil || rec.State.Final() || rec.Version == version {
+		return // its end is what follow waits for
+	}
+	events = slices.DeleteFunc(events, func(e Event) bool { return e.Type == EventEnd })
+	j.change(events, func(r *Record) {
+		r.State, r.Asked, r.Progress, r.Version = rec.State, rec.Asked, rec.Progress, rec.Version-1
+	})
+}
+
+// closeClaim returns a claim that was read or, if its bridge is dead, what takes its place.
+func (s *shared) closeClaim(ctx context.Context, j *Job, held []byte) ([]byte, error) {
+	c, _, err := decodeClaim(held)
+	if err != nil || c.Done {
+		return held, err
+	}
+	dead, err := s.dead(ctx, c.Node)
+	if err != nil || len(dead) == 0 {
+		return held, err
+	}
+	last, err := c.settled(nil, errDied)
+	if err != nil {
+		return nil, err
+	}
+	var done bool
+	tag := hashOf(j.key.owner, j.key.key)
+	left := max(s.m.o.KeyTTL-time.Since(c.Created), time.Second)
+	err = s.do(ctx, len(last), func(ctx context.Context) (err error) {
+		done, err = s.r.replaceClaim(ctx, tag, held, last, left)
+		return err
+	})
+	if err != nil || done {
+		return last, err
+	}
+	return s.held(ctx, *j.key)
+}
+
+// writeClaim writes what came of a call with a key, once, and reports whether it did.
+func (s *shared) writeClaim(ctx context.Context, j *Job) (settled bool, err error) {
+	w, mine := &j.mirrored.written, j.mirrored.claim
+	left := s.m.o.KeyTTL - time.Since(j.rec.Created)
+	if mine == nil || w.kept || left <= 0 {
+		return false, nil
+	}
+	text, tag := mine, hashOf(j.key.owner, j.key.key)
+	v := verdict(j.mirrored.verdict.Load())
+	if v == keep {
+		c, _, err := decodeClaim(mine)
+		if err != nil {
+			return false, err
+		}
+		if text, err = c.settled(j.Outcome()); err != nil {
+			return false, err
+		}
+	}
+	err = s.do(ctx, len(text), func(ctx context.Context) (err error) {
+		switch {
+		case v == keep:
+			return s.r.settle(ctx, tag, text, left)
+		case v == forget:
+			_, err = s.r.replaceClaim(ctx, tag, mine, nil, left)
+		case !w.claim:
+			_, err = s.r.claim(ctx, tag, mine, left)
+		}
+		return err
+	})
+	if err != nil {
+		return false, err
+	}
+	w.claim, w.kept = true, v != undecided
+	return w.kept, nil
+}
+
+// publish has the bridge that runs a job let callers find it, and reports whether they do.
+func (s *shared) publish(j *Job) (found bool, err error) {
+	_, _, err = s.read(j.ctx, j.rec.Owner, j.mirrored.tag, 0)
+	switch {
+	case bridge.KindOf(err) != bridge.NotFound:
+		return true, err
+	case j.Record().State.Final():
+		return false, nil // then this bridge can
+	}
+	return true, s.tell(j.ctx, j.runsAt, message{Op: opPublish, Tag: j.mirrored.tag})
+}

@@ -1,0 +1,227 @@
+package jobs
+
+import (
+	"context"
+	"encoding/json"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// leasesALife is how long what a dead bridge has written outlives it at the least, in leases.
+const leasesALife = 6
+
+// batch is how many jobs are written at a time.
+const batch = 64
+
+// A mirror writes the jobs of this bridge that have changed. A job is written as it is then, so that
+// a slow Redis makes for fewer writes, not for a queue; those of one job are in order, since one
+// goroutine at a time writes.
+type mirror struct {
+	flushing sync.Mutex    // held by who writes
+	wake     chan struct{} // gets one when there is something to write
+
+	dirtyMu sync.Mutex
+	dirty   map[*Job]struct{} // guarded by dirtyMu
+}
+
+// written says what of a job has been written. Who writes has it.
+type written struct {
+	known  bool      // there is a record
+	last   uint64    // the latest event
+	listed time.Time // when it was put into its owner's list
+	claim  bool      // the call's claim is there
+	kept   bool      // what came of the call is in place of its claim
+}
+
+// A verdict says what becomes of a call's claim.
+type verdict int32
+
+const (
+	undecided verdict = iota
+	keep              // what came of it is kept
+	forget            // it can be made again
+)
+
+// mirrored is the part of a job that the mirror has.
+type mirrored struct {
+	tag     string       // names the job; empty if nothing is shared
+	claim   []byte       // for the call's key; nil if it has none, or another bridge has it
+	verdict atomic.Int32 // a [verdict] on the claim
+	whole   atomic.Bool  // nothing that was written counts
+	gone    atomic.Bool  // it was thrown away
+	written written
+}
+
+// touch has the job written, if others are to know of it.
+func (j *Job) touch() {
+	s := j.m.shared
+	if s == nil {
+		return
+	}
+	s.dirtyMu.Lock()
+	s.dirty[j] = struct{}{}
+	s.dirtyMu.Unlock()
+	s.wakeMirror()
+}
+
+func (s *shared) wakeMirror() {
+	select {
+	case s.mirror.wake <- struct{}{}:
+	default:
+	}
+}
+
+// writes writes what has changed, until ctx ends.
+func (s *shared) writes(ctx context.Context) {
+	pause := firstPause
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-s.mirror.wake:
+		}
+		for !s.down.Load() && s.flush(ctx) != nil && ctx.Err() == nil {
+			timer := time.NewTimer(pause)
+			select {
+			case <-timer.C:
+			case <-ctx.Done():
+				timer.Stop()
+			}
+			pause = min(2*pause, lastPause)
+		}
+		pause = firstPause
+	}
+}
+
+// flush writes all that has changed, and returns once that is done, or the error that stopped it.
+func (s *shared) flush(ctx context.Context) error {
+	s.flushing.Lock()
+	defer s.flushing.Unlock()
+	for {
+		jobs := s.take()
+		if len(jobs) == 0 {
+			return nil
+		}
+		if err := s.write(ctx, jobs); err != nil {
+			s.dirtyMu.Lock()
+			for _, j := range jobs {
+				j.mirrored.whole.Store(true) // nobody knows what of it was written
+				s.dirty[j] = struct{}{}
+			}
+			s.dirtyMu.Unlock()
+			return err
+		}
+	}
+}
+
+func (s *shared) take() (jobs []*Job) {
+	s.dirtyMu.Lock()
+	defer s.dirtyMu.Unlock()
+	for j := range s.dirty {
+		delete(s.dirty, j)
+		if jobs = append(jobs, j); len(jobs) == batch {
+			break
+		}
+	}
+	return jobs
+}
+
+// write writes jobs; first what has come of claims, since the rest wakes those who wait for that.
+func (s *shared) write(ctx context.Context, jobs []*Job) error {
+	var us []update
+	var of []*Job
+	n := 0
+	for _, j := range jobs {
+		if j.mirrored.whole.Swap(false) {
+			j.mirrored.written = written{}
+		}
+		settled, err := s.writeClaim(ctx, j)
+		if err != nil {
+			return err
+		}
+		u, err := s.updateOf(j)
+		if err != nil {
+			return err
+		}
+		if u.rec != nil || settled {
+			us, of = append(us, u), append(of, j)
+			n += u.size()
+		}
+	}
+	if len(us) == 0 {
+		return nil
+	}
+	var found []bool
+	err := s.do(ctx, n, func(ctx context.Context) (err error) {
+		found, err = s.r.write(ctx, us)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	for i, j := range of {
+		if us[i].rec == nil {
+			continue
+		}
+		if !found[i] { // it was lost: once more, and all of it
+			j.mirrored.whole.Store(true)
+			j.touch()
+			continue
+		}
+		w := &j.mirrored.written
+		w.known = true
+		if us[i].list != "" {
+			w.listed = time.Now()
+		}
+		if e := us[i].events; len(e) > 0 {
+			w.last = e[len(e)-1].ID
+		}
+	}
+	return nil
+}
+
+// A storedRecord is how a record is kept.
+type storedRecord struct {
+	Record
+	Last uint64 `json:"last"` // the latest event
+}
+
+// updateOf returns what is to be written of a job that others can find.
+func (s *shared) updateOf(j *Job) (update, error) {
+	w := &j.mirrored.written
+	u := update{tag: j.mirrored.tag}
+	if !j.Published() || j.mirrored.gone.Load() {
+		return u, nil
+	}
+	rec, events, first := j.since(w.last)
+	stored := storedRecord{Record: rec, Last: w.last}
+	stored.Node, stored.Data = s.node, nil
+	u.data, u.events, u.first, u.whole = rec.Data, events, first, !w.known
+	if len(events) > 0 {
+		stored.Last = events[len(events)-1].ID
+	}
+	long := s.m.o.TTL + leasesALife*s.lease
+	u.ttl = long
+	if rec.State.Final() {
+		if u.ttl = time.Until(rec.Expires); u.ttl <= 0 {
+			return u, nil
+		}
+	}
+	if time.Since(w.listed) > leasesALife/3*s.lease || rec.State.Final() {
+		u.list, u.listTTL, u.id, u.created, u.keep = hashOf(rec.Owner, ""), long, rec.ID, rec.Created, keptPerRunning*s.m.o.PerCaller
+	}
+	var err error
+	u.rec, err = json.Marshal(stored)
+	return u, err
+}
+
+// since returns the record, the events behind one, and the oldest event that is kept.
+func (j *Job) since(after uint64) (rec Record, events []Event, first uint64) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if len(j.events) > 0 {
+		first = j.events[0].ID
+	}
+	return j.rec, j.behindLocked(after), first
+}
