@@ -60,7 +60,11 @@ type ServerInfo struct {
 	Listed      *time.Time   `json:"listed,omitempty" doc:"When its tools were last read."`
 	Server      *SelfInfo    `json:"server,omitempty" doc:"What the server says of itself."`
 	ToolCount   int          `json:"tool_count" doc:"How many tools it offers to the caller."`
-	Links       ServerLinks  `json:"links"`
+
+	ResourceCount int         `json:"resource_count" doc:"How many resources."`
+	TemplateCount int         `json:"template_count" doc:"How many templates of resources."`
+	PromptCount   int         `json:"prompt_count" doc:"How many prompts."`
+	Links         ServerLinks `json:"links"`
 }
 
 // A SelfInfo is what a server says of itself.
@@ -73,9 +77,11 @@ type SelfInfo struct {
 
 // ServerLinks are relative references from the answer's URL.
 type ServerLinks struct {
-	Self    string `json:"self" format:"uri-reference"`
-	OpenAPI string `json:"openapi" format:"uri-reference"`
-	Docs    string `json:"docs" format:"uri-reference"`
+	Self      string `json:"self" format:"uri-reference"`
+	OpenAPI   string `json:"openapi" format:"uri-reference"`
+	Docs      string `json:"docs" format:"uri-reference"`
+	Resources string `json:"resources" format:"uri-reference"`
+	Prompts   string `json:"prompts" format:"uri-reference"`
 }
 
 // A ServerPage is the answer of GET /tools/{handle}.
@@ -248,11 +254,13 @@ func serverInfo(s *bridge.Server, up string) ServerInfo {
 	i := ServerInfo{
 		Handle: s.Handle, Title: s.Title, Description: s.Description,
 		State: s.State, LastError: s.LastError, Since: timeOf(s.Since), Listed: timeOf(s.Listed),
-		ToolCount: len(s.Tools),
+		ToolCount: len(s.Tools), ResourceCount: len(s.Resources), TemplateCount: len(s.Templates), PromptCount: len(s.Prompts),
 		Links: ServerLinks{
-			Self:    up + serverRef(s.Handle),
-			OpenAPI: up + serverRef(s.Handle) + "/openapi.json",
-			Docs:    up + serverRef(s.Handle) + "/docs",
+			Self:      up + serverRef(s.Handle),
+			OpenAPI:   up + serverRef(s.Handle) + "/openapi.json",
+			Docs:      up + serverRef(s.Handle) + "/docs",
+			Resources: up + resourcesRef(s.Handle),
+			Prompts:   up + promptsRef(s.Handle),
 		},
 	}
 	if s.Name != "" || s.Protocol != "" {

@@ -59,7 +59,7 @@ func TestGetServer(t *testing.T) {
 	want := ServerInfo{
 		Handle: "demo", Title: "The Demo", Description: "For trying.", State: bridge.Ready, Since: &since, Listed: &listed,
 		Server:    &SelfInfo{Name: "a-server", Version: "1.2.3", Protocol: "2025-11-25", Instructions: "Use <echo> & add."},
-		ToolCount: 4, Links: ServerLinks{Self: "../tools/demo", OpenAPI: "../tools/demo/openapi.json", Docs: "../tools/demo/docs"},
+		ToolCount: 4, Links: ServerLinks{Self: "../tools/demo", OpenAPI: "../tools/demo/openapi.json", Docs: "../tools/demo/docs", Resources: "../resources/demo", Prompts: "../prompts/demo"},
 	}
 	if diff := cmp.Diff(want, p.ServerInfo); diff != "" {
 		t.Errorf("server (-want +got):\n%s", diff)
@@ -70,8 +70,8 @@ func TestGetServer(t *testing.T) {
 	if diff := cmp.Diff([]bridge.Skipped{{Name: "bad", Reason: "its schema is a list"}}, p.Skipped); diff != "" {
 		t.Errorf("skipped (-want +got):\n%s", diff)
 	}
-	c.do("GET", "/tools/down", "").wantOK(t, `{"handle":"down","title":"down","state":"failed","last_error":"exec: \"nope\" not found","since":"2026-01-02T02:04:05Z","tool_count":0,`+
-		`"links":{"self":"../tools/down","openapi":"../tools/down/openapi.json","docs":"../tools/down/docs"},"tools":[],"total":0,"skipped":[]}`)
+	c.do("GET", "/tools/down", "").wantOK(t, `{"handle":"down","title":"down","state":"failed","last_error":"exec: \"nope\" not found","since":"2026-01-02T02:04:05Z","tool_count":0,"resource_count":0,"template_count":0,"prompt_count":0,`+
+		`"links":{"self":"../tools/down","openapi":"../tools/down/openapi.json","docs":"../tools/down/docs","resources":"../resources/down","prompts":"../prompts/down"},"tools":[],"total":0,"skipped":[]}`)
 }
 
 func toolNames(l ToolList) []string {

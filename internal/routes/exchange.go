@@ -210,14 +210,14 @@ func (x *exchange) logLine(r *http.Request) {
 		attrs = append(attrs, slog.String("user", cut(x.caller.User, loggedName)))
 	}
 	if x.err != nil {
-		attrs = append(attrs, slog.String("error", logged(x.err)))
+		attrs = append(attrs, slog.String("error", x.logged()))
 	}
 	if x.call == nil {
 		attrs = append(attrs, slog.String("method", cut(r.Method, loggedName)), slog.String("path", cut(r.URL.EscapedPath(), loggedName)))
 		x.s.log.LogAttrs(ctx, level, "request failed", attrs...)
 		return
 	}
-	attrs = append(attrs, slog.String("handle", cut(x.call.Handle, loggedName)), slog.String("tool", cut(x.call.Tool, loggedName)),
+	attrs = append(attrs, slog.String("handle", cut(x.call.Handle, loggedName)), x.called(),
 		slog.Int("bytes_in", x.in), slog.Int64("bytes_out", x.out))
 	for name, d := range steps(&x.call.Timing) {
 		attrs = append(attrs, slog.Duration(name, d))
@@ -228,10 +228,30 @@ func (x *exchange) logLine(r *http.Request) {
 	x.s.log.LogAttrs(ctx, level, "call", attrs...)
 }
 
+// called is what a log line says of what was called. The URI of a resource is left out, which may hold what arguments do.
+func (x *exchange) called() slog.Attr {
+	switch c := x.call; c.Method {
+	case bridge.CallTool:
+		return slog.String("tool", cut(c.Tool, loggedName))
+	case bridge.GetPrompt:
+		return slog.String("prompt", cut(c.Tool, loggedName))
+	default:
+		return slog.String("method", string(c.Method))
+	}
+}
+
 // A panicError is a panic and where it came from.
 type panicError struct{ text string }
 
 func (e panicError) Error() string { return "panic: " + e.text }
+
+// logged is what the log line says of why the request failed.
+func (x *exchange) logged() string {
+	if e, ok := errors.AsType[*bridge.Error](x.err); ok && e.Kind == bridge.NotFound && x.call != nil && x.call.Method != bridge.CallTool {
+		return e.Op // its text quotes the URI
+	}
+	return logged(x.err)
+}
 
 // logged is what a log line says of err.
 func logged(err error) string {

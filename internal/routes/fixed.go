@@ -53,6 +53,7 @@ func apiConfig() huma.Config {
 			Tags: []*huma.Tag{
 				{Name: "calls", Description: "Run tools."},
 				{Name: "catalogue", Description: "See which servers and tools there are."},
+				{Name: "resources", Description: "What servers have beside tools: resources and prompts."},
 				{Name: "artifacts", Description: "Fetch results again, whole or in parts."},
 				{Name: "jobs", Description: "Calls that outlast their request."},
 				{Name: "documents", Description: "OpenAPI documents of the tools, and pages that show them."},
