@@ -162,7 +162,12 @@ func (c *Catalogue) Attach(who bridge.Caller, handle string, headers bool) (<-ch
 		return nil, err
 	}
 	if !c.running {
-		return nil, &bridge.Error{Kind: bridge.NotReady, Op: "mcp.Attach", RetryAfter: time.Second, Msg: "The bridge is only starting, or about to stop; try again in a moment."}
+		select {
+		case <-c.started:
+			return nil, &bridge.Error{Kind: bridge.NotReady, Op: "mcp.Attach", RetryAfter: time.Second, Msg: "The bridge is stopping; try again in a moment."}
+		default:
+			return c.started, nil // Run is about to begin
+		}
 	}
 	v := c.viewLocked(p, p.key(&who), &who)
 	a := v.attached[handle]

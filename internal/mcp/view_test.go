@@ -437,24 +437,24 @@ func TestViewReady(t *testing.T) {
 	})
 }
 
-// Nothing is attached before Run or after it.
+// Nothing is attached before Run, which a call waits for, or after it.
 func TestAttachOutsideOfRun(t *testing.T) {
 	s := &fakeServer{name: "s"}
 	c := NewCatalogue(CatalogueOptions{
 		Users:    map[bridge.Owner][]ServerConfig{alice.Owner(): {s.config()}},
 		Registry: NewRegistry(RegistryOptions{Pool: newTestPool(t, PoolOptions{}), Compiler: anySchema{}}),
 	})
-	refused := func(when string) {
-		t.Helper()
-		if _, err := c.Attach(alice, "s", true); bridge.KindOf(err) != bridge.NotReady || s.connects.Load() != 0 {
-			t.Errorf("%s: err = %v, connects %d; want not-ready, and none", when, err, s.connects.Load())
-		}
+	started, err := c.Attach(alice, "s", true)
+	if err != nil || started == nil {
+		t.Fatalf("before: Attach = %v, %v", started, err)
 	}
-	refused("before")
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	c.Run(ctx)
-	refused("after")
+	<-started
+	if _, err := c.Attach(alice, "s", true); bridge.KindOf(err) != bridge.NotReady || s.connects.Load() != 0 {
+		t.Errorf("after: err = %v, connects %d; want not-ready, and none", err, s.connects.Load())
+	}
 }
 
 // Endpoints of owners are equal only if the endpoint and the owner are, to the last byte.
