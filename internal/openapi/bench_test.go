@@ -43,6 +43,22 @@ func BenchmarkWhole2000(b *testing.B) {
 	}
 }
 
+func BenchmarkForms2000(b *testing.B) {
+	v := manyTools(b, 2000)
+	for name, f := range map[string]Form{"3.0": {Older: true}, "flat": {Flat: true}} {
+		b.Run(name, func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				b.StopTimer()
+				d := New(Options{}).Whole(v)
+				d.JSON()
+				b.StartTimer()
+				b.SetBytes(int64(len(d.Form(f).Body)))
+			}
+		})
+	}
+}
+
 func BenchmarkYAML2000(b *testing.B) {
 	v := manyTools(b, 2000)
 	body := New(Options{}).Whole(v).JSON().Body

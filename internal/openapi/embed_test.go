@@ -395,3 +395,51 @@ func TestRequestBody(t *testing.T) {
 		})
 	}
 }
+
+// Of bad schemas each takes its own tool with it at most, and says why.
+func TestBadSchemas(t *testing.T) {
+	deep := func(levels int) string {
+		return `{"type":"object","properties":{"a":` + strings.Repeat(`{"items":`, levels) + `{}` + strings.Repeat(`}`, levels) + `}}`
+	}
+	bad := []struct {
+		name, schema string
+		refused      string // the reason for leaving the tool out
+		unchecked    string // the reason for not checking its arguments
+	}{
+		{"true", `true`, "describes no object", ""},
+		{"list", `[]`, "describes no object", ""},
+		{"text", `"x"`, "describes no object", ""},
+		{"large", `{"type":"object","description":"` + strings.Repeat("x", 1<<20) + `"}`, "larger than", ""},
+		{"deep", deep(500), "levels deep", ""},
+		{"exploding", exploding(60), "", ""},
+		{"remote", props(`"a":{"$ref":"http://192.0.2.1/x.json"},"b":{"$ref":"file:///etc/passwd"}`), "", "not followed"},
+		{"pattern", props(`"a":{"pattern":"("}`), "", "regex"},
+		{"same", props(`"a":{}`), "", ""}, {"same ", props(`"a":{}`), "", ""}, {"same\t", props(`"a":{}`), "", ""},
+	}
+	s := server("h", tool(t, "h", "good", props(`"a":{"type":"string"}`)))
+	for _, b := range bad {
+		tl := &bridge.Tool{Handle: "h", Name: b.name, Input: []byte(b.schema)}
+		err := NewSchemas(nil).Compile(tl)
+		switch {
+		case b.refused != "":
+			if err == nil || !strings.Contains(err.Error(), b.refused) {
+				t.Errorf("%s: Compile = %v, want an error with %q", b.name, err, b.refused)
+			}
+			continue
+		case err != nil:
+			t.Errorf("%s: Compile = %v", b.name, err)
+			continue
+		case b.unchecked != "" && !strings.Contains(tl.Unchecked, b.unchecked), b.unchecked == "" && tl.Unchecked != "":
+			t.Errorf("%s: Unchecked = %q, want one with %q", b.name, tl.Unchecked, b.unchecked)
+		}
+		s.Tools = append(s.Tools, tl)
+	}
+	doc, err := jsonschema.UnmarshalJSON(bytes.NewReader(New(Options{}).Whole(view(s)).JSON().Body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	checkStructure(t, doc.(map[string]any)) // operation ids are unique, references lead somewhere
+	if got, want := len(doc.(map[string]any)["paths"].(map[string]any)), 7; got != want {
+		t.Errorf("%d tools are offered, want %d", got, want)
+	}
+}
