@@ -344,12 +344,12 @@ func (s *shared) writeClaim(ctx context.Context, j *Job) (settled bool, err erro
 
 // publish has the bridge that runs a job let callers find it, and reports whether they do.
 func (s *shared) publish(j *Job) (found bool, err error) {
-	_, _, err = s.read(j.ctx, j.rec.Owner, j.mirrored.tag, 0)
+	_, _, err = s.read(s.m.ctx, j.rec.Owner, j.mirrored.tag, 0)
 	switch {
 	case bridge.KindOf(err) != bridge.NotFound:
 		return true, err
 	case j.Record().State.Final():
 		return false, nil // then this bridge can
 	}
-	return true, s.tell(j.ctx, j.runsAt, message{Op: opPublish, Tag: j.mirrored.tag})
+	return true, s.tell(s.m.ctx, j.runsAt, message{Op: opPublish, Tag: j.mirrored.tag})
 }
