@@ -162,6 +162,36 @@ func TestDocsInBrowser(t *testing.T) {
 	}
 }
 
+// A document that is not for everybody is asked for with the reader's key, which
+// calls then have too.
+func TestDocsBehindAKey(t *testing.T) {
+	srv := serveDocs(t, "")
+	inner := srv.Config.Handler
+	srv.Config.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if !strings.HasPrefix(r.URL.Path, "/docs") && r.Header.Get("Authorization") != "Bearer right" {
+			w.WriteHeader(http.StatusUnauthorized)
+			return
+		}
+		inner.ServeHTTP(w, r)
+	})
+	body := `{}`
+	r := webtest.Swagger(t, webtest.Options{
+		URL: srv.URL + "/docs", Keys: []string{"wrong", " right "}, Calls: []webtest.Call{{Operation: "echo__say", Body: &body}},
+		Screenshot: filepath.Join(t.ArtifactDir(), "key.png"),
+	})
+	if len(r.Answers) != 1 || r.Answers[0].Status != http.StatusOK || r.Answers[0].Headers["authorization"] != "Bearer right" {
+		t.Errorf("answers: %+v", r.Answers)
+	}
+	if len(r.Foreign) > 0 {
+		t.Errorf("the page asked other hosts: %q", r.Foreign)
+	}
+	for _, f := range r.Faults {
+		if !strings.Contains(f, "401") { // the browser tells of each
+			t.Errorf("the browser complained: %s", f)
+		}
+	}
+}
+
 // An image that a tool answers with is shown from a blob URL, which the page's
 // policy has to allow; an operation without a body sends none.
 func TestDocsShowImage(t *testing.T) {

@@ -11,25 +11,89 @@
   dark.addEventListener('change', follow);
   follow();
 
-  const ui = SwaggerUIBundle({
-    domNode: root,
-    url: new URL(root.dataset.document, document.baseURI).href,
-    plugins: [exactAnswers],
-    // A link to this page must not choose another document or configuration.
-    queryConfigEnabled: false,
-    validatorUrl: null, // would send the document's address to a stranger
-    deepLinking: true,
-    filter: true,
-    tryItOutEnabled: true,
-    displayRequestDuration: true,
-    // With thousands of tools, what is closed is not rendered.
-    docExpansion: 'none',
-    onComplete: openFew,
-    defaultModelsExpandDepth: 0,
-    // Keys stay in this page's memory. On a loopback address the browser's
-    // storage outlives the bridge and is shared with whatever listens there next.
-    persistAuthorization: false,
-  });
+  const address = new URL(root.dataset.document, document.baseURI).href;
+  let key = ''; // that the reader gave, for the document; calls get it by the page's own dialog
+  let ui;
+  open();
+
+  // open shows the document, or asks for a key if it is not for everybody.
+  async function open() {
+    let status = 0;
+    try {
+      const answer = await fetch(address, { method: 'HEAD', headers: credential() });
+      await answer.arrayBuffer(); // else the browser takes it for broken off
+      status = answer.status;
+    } catch {
+      // The page itself will tell.
+    }
+    if (status === 401) {
+      askForKey();
+    } else {
+      show();
+    }
+  }
+
+  function credential() {
+    return key ? { Authorization: `Bearer ${key}` } : {};
+  }
+
+  function askForKey() {
+    const form = document.createElement('form');
+    form.id = 'key';
+    const label = document.createElement('label');
+    label.textContent = key ? 'This key is not right. Another one:' : 'This document needs an API key or a token:';
+    const input = document.createElement('input');
+    input.type = 'password';
+    input.required = true;
+    input.autocomplete = 'off';
+    const button = document.createElement('button');
+    button.textContent = 'Open';
+    label.append(input);
+    form.append(label, button);
+    form.addEventListener('submit', (e) => {
+      e.preventDefault();
+      key = input.value.trim();
+      open();
+    });
+    root.replaceChildren(form);
+    input.focus();
+  }
+
+  function show() {
+    ui = SwaggerUIBundle({
+      domNode: root,
+      url: address,
+      requestInterceptor: (request) => {
+        if (request.loadSpec) Object.assign(request.headers, credential());
+        return request;
+      },
+      plugins: [exactAnswers],
+      // A link to this page must not choose another document or configuration.
+      queryConfigEnabled: false,
+      validatorUrl: null, // would send the document's address to a stranger
+      deepLinking: true,
+      filter: true,
+      tryItOutEnabled: true,
+      displayRequestDuration: true,
+      // With thousands of tools, what is closed is not rendered.
+      docExpansion: 'none',
+      onComplete: () => {
+        if (key) authorize();
+        openFew();
+      },
+      defaultModelsExpandDepth: 0,
+      // Keys stay in this page's memory. On a loopback address the browser's
+      // storage outlives the bridge and is shared with whatever listens there next.
+      persistAuthorization: false,
+    });
+  }
+
+  // authorize gives the key to the calls, too.
+  function authorize() {
+    for (const [name, scheme] of ui.specSelectors.securityDefinitions() ?? []) {
+      if (scheme.get('scheme') === 'bearer') ui.preauthorizeApiKey(name, key);
+    }
+  }
 
   // openFew opens the lists of operations where they fit on a few screens.
   function openFew() {

@@ -20,11 +20,12 @@ import (
 
 // Options say what to do on a page.
 type Options struct {
-	URL        string `json:"url"`
-	Calls      []Call `json:"calls,omitempty"`      // to try, one after the other; none only opens the page
-	Authorize  string `json:"authorize,omitempty"`  // credential for the first scheme in the dialog; "" gives none
-	Screenshot string `json:"screenshot,omitempty"` // path of a PNG to write; "" writes none
-	Dark       bool   `json:"-"`                    // the browser prefers dark pages
+	URL        string   `json:"url"`
+	Calls      []Call   `json:"calls,omitempty"`      // to try, one after the other; none only opens the page
+	Keys       []string `json:"keys,omitempty"`       // credentials to give where the page asks for one first
+	Authorize  string   `json:"authorize,omitempty"`  // credential for the first scheme in the dialog; "" gives none
+	Screenshot string   `json:"screenshot,omitempty"` // path of a PNG to write; "" writes none
+	Dark       bool     `json:"-"`                    // the browser prefers dark pages
 }
 
 // A Call is one operation to try.

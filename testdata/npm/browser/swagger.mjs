@@ -7,6 +7,7 @@
 //   url          the page
 //   calls        [{operation, body}] to try one after the other: an operationId, and the
 //                text for the request body, without which the example stays
+//   keys         credentials to give, one after the other, where the page asks for one first
 //   authorize    a credential to give in the dialog behind "Authorize"
 //   screenshot   path of a PNG to write at the end
 //   colorScheme  "light" (the default) or "dark"
@@ -94,6 +95,10 @@ function watch(page) {
 
 async function drive(page) {
   await page.goto(ask.url);
+  for (const [i, key] of (ask.keys ?? []).entries()) {
+    await page.locator('#key label', { hasText: i > 0 ? 'not right' : 'needs' }).locator('input').fill(key);
+    await page.locator('#key button').click();
+  }
   const heading = page.locator('.info .title').first();
   await heading.waitFor();
   report.title = await page.title();
