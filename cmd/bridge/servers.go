@@ -78,10 +78,10 @@ func (a *app) endpoint(s config.Server, limits mcp.Limits) (mcp.Endpoint, error)
 	})
 }
 
-// oneByOne reports whether a server gets one call at a time: nothing else says whose question
-// it is that a process asks.
+// oneByOne reports whether a server gets one call at a time: where all calls share a stream,
+// as that of a process, nothing else says whose question it is that the server asks.
 func oneByOne(s config.Server) bool {
-	return s.Elicitation && s.Transport == config.Stdio && s.Sharing == config.PerUser
+	return s.Elicitation && s.Sharing == config.PerUser && (s.Transport == config.Stdio || s.Transport == config.SSE || s.MaxConcurrent == 1)
 }
 
 // rate is a server's rate; its burst is what one period allows.

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
+	"strconv"
 
 	"mcpbridge/internal/bridge"
 	"mcpbridge/internal/mcp/rpc"
@@ -73,10 +74,20 @@ func (c *Client) Call(ctx context.Context, r bridge.Request, letGo func()) (*bri
 	return res, nil
 }
 
-// asker puts what a server asks in the middle of a call to the call's caller.
+// asker puts what a server asks in the middle of a call to the call's caller: one question after the
+// other, each with an ID of its own, so that no reply can be taken for that to the next.
 func asker(ask bridge.Asker) func(context.Context, json.RawMessage) ([]byte, error) {
-	const id = "1" // it is the only one
+	turn := make(chan int, 1) // holds how many there were
+	turn <- 0
 	return func(ctx context.Context, params json.RawMessage) ([]byte, error) {
+		var n int
+		select {
+		case n = <-turn:
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+		defer func() { turn <- n + 1 }()
+		id := strconv.Itoa(n + 1)
 		replies, err := ask(ctx, []bridge.Question{bridge.ParseQuestion(id, params)})
 		if err != nil {
 			return nil, err

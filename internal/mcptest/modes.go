@@ -50,6 +50,10 @@ const (
 	Modern = "modern"
 	// NoPing + answers ping with -32601.
 	NoPing = "no-ping"
+	// Asks is the SDK's server, of the versions with a handshake, with tools that ask (ask, ask_both, ask_again, ask_page,
+	// ask_model), put a call off (busy), report what they do (work) and never answer (hang, which hung tells of). With the
+	// argument "modern" it speaks 2026-07-28 only.
+	Asks = "asks"
 )
 
 // The modes that listen for HTTP. They print the URL of their MCP endpoint as
@@ -72,6 +76,8 @@ const (
 	HTTP502 = "http-502"
 	// HTTPNeed is HTTPOK for requests with a header, 401 for others. Arguments: the header's name and value, then those of HTTPOK.
 	HTTPNeed = "http-need"
+	// HTTPAsks is Asks over Streamable HTTP. With the argument "stateless" it keeps no sessions and speaks 2026-07-28 too.
+	HTTPAsks = "http-asks"
 )
 
 // servers make what speaks MCP by hand, on stdio or, under [HTTPRaw], over HTTP.
@@ -102,6 +108,8 @@ var servers = map[string]func(args []string) (*server, error){ // :: mode -> its
 var programs = map[string]func(args []string) error{ // :: mode -> what its process does
 	ExitAtOnce:            exitAtOnce,
 	NeverAnswerInitialize: neverAnswerInitialize,
+	Asks:                  asks,
+	HTTPAsks:              listening("/mcp", httpAsks),
 	HTTPOK:                listening("/mcp", httpOK),
 	HTTPRaw:               listening("/mcp", httpRaw),
 	SSEOK:                 listening("/sse", sseOK),

@@ -1,0 +1,75 @@
+package mcp
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"testing"
+	"testing/synctest"
+
+	"mcpbridge/internal/bridge"
+)
+
+// A server that asks several things at once has its caller asked one after the other.
+func TestAskerTakesTurns(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		asked, reply := make(chan bridge.Question, 3), make(chan bridge.Reply)
+		ask := asker(func(_ context.Context, q []bridge.Question) (map[string]bridge.Reply, error) {
+			asked <- q[0]
+			r := <-reply
+			if r.Action == "" {
+				return nil, errors.New("no reply")
+			}
+			return map[string]bridge.Reply{q[0].ID: r}, nil
+		})
+		told := make(chan string, 3)
+		for i := range 3 {
+			go func() { // ends with its reply
+				b, err := ask(t.Context(), fmt.Appendf(nil, `{"message":"%d"}`, i))
+				told <- fmt.Sprintf("%s %v", b, err)
+			}()
+		}
+		for i, want := range []string{`{"action":"cancel"} <nil>`, ` no reply`, `{"action":"accept","content":{"n": 1.10}} <nil>`} {
+			synctest.Wait()
+			if n := len(asked); n != 1 {
+				t.Fatalf("%d questions at a time", n)
+			}
+			if q := <-asked; q.ID != fmt.Sprint(i+1) || q.Mode != "form" {
+				t.Errorf("question %d is %+v", i+1, q)
+			}
+			reply <- []bridge.Reply{{Action: bridge.Cancel}, {}, {Action: bridge.Accept, Content: json.RawMessage("{\"n\":\n1.10}")}}[i]
+			if got := <-told; got != want {
+				t.Errorf("the server was told %q, want %q", got, want)
+			}
+		}
+	})
+}
+
+// A call that ends before its turn asks nothing.
+func TestAskerEndsInLine(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		release := make(chan struct{})
+		ask := asker(func(context.Context, []bridge.Question) (map[string]bridge.Reply, error) {
+			<-release
+			return nil, errors.New("no reply")
+		})
+		ctx, cancel := context.WithCancel(t.Context())
+		ended := make(chan error, 2)
+		for range 2 {
+			go func() { // ends with release or ctx
+				_, err := ask(ctx, nil)
+				ended <- err
+			}()
+		}
+		synctest.Wait()
+		cancel()
+		if err := <-ended; !errors.Is(err, context.Canceled) {
+			t.Errorf("err = %v", err)
+		}
+		close(release)
+		if err := <-ended; err == nil {
+			t.Error("there was a reply")
+		}
+	})
+}
