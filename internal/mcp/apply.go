@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"maps"
-	"slices"
 	"sync/atomic"
 	"time"
 
@@ -114,7 +113,7 @@ func (c *Catalogue) settle(ctx context.Context, fresh []*Attachment) error {
 
 // retireLocked detaches in the background, after the calls under way.
 func (c *Catalogue) retireLocked(all ...*Attachment) {
-	for _, a := range slices.DeleteFunc(all, func(a *Attachment) bool { return a == nil }) {
+	for _, a := range all {
 		c.drains.Go(func() { // ended by the end of the calls, MaxTimeout, or stop
 			ctx, cancel := context.WithTimeout(c.cut, a.target.MaxTimeout)
 			defer cancel()
