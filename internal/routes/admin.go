@@ -5,7 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
-	"net/url"
+	"slices"
 	"strings"
 
 	"github.com/danielgtaylor/huma/v2"
@@ -84,7 +84,7 @@ func (s *server) adminRoutes() {
 			}
 		}
 		common := []bridge.Kind{bridge.Malformed, Unauthenticated, bridge.Forbidden, bridge.NotFound}
-		changes := append(common[:len(common):len(common)], PreconditionFailed, bridge.StoreUnavailable)
+		changes := append(slices.Clip(common), PreconditionFailed, bridge.StoreUnavailable)
 		get := s.answers(s.jsonAnswer("The server.", AdminServer{}), common...)
 		get["200"].Headers = map[string]*huma.Header{"ETag": textHeader("The version, if the entry can be changed here.")}
 		get["304"] = &huma.Response{Description: "It is what If-None-Match names."}
@@ -102,7 +102,7 @@ func (s *server) adminRoutes() {
 			Method: http.MethodPut, Path: p.path, OperationID: "put-" + p.id, Tags: tags,
 			Summary:     "Configure " + p.what,
 			Description: p.doc + " The body is an entry as in the configuration file, as JSON, but nothing in it is a reference: ${…} stays as it is written. Servers with a command, and paths of files, are refused unless the bridge allows them. Other bridges that share its Redis follow.",
-			Parameters: append(params[:len(params):len(params)],
+			Parameters: append(slices.Clip(params),
 				param("header", "If-Match", "The version that is to be replaced, as an entity tag."),
 				param("header", "If-None-Match", "With *, there must be no such entry yet.")),
 			RequestBody: &huma.RequestBody{Required: true, Description: "The entry.", Content: map[string]*huma.MediaType{"application/json": {
@@ -117,7 +117,7 @@ func (s *server) adminRoutes() {
 		s.register(huma.Operation{
 			Method: http.MethodDelete, Path: p.path, OperationID: "delete-" + p.id, Tags: tags,
 			Summary: "Take " + p.what + " away", Description: "No new call goes to it; those that are under way may end.",
-			Parameters: append(params[:len(params):len(params)], param("header", "If-Match", "The version that is to be deleted, as an entity tag.")),
+			Parameters: append(slices.Clip(params), param("header", "If-Match", "The version that is to be deleted, as an entity tag.")),
 			Responses:  del,
 		}, s.deleteServer)
 	}
@@ -276,7 +276,7 @@ func adminKey(r *http.Request) (AdminKey, error) {
 			return key, &bridge.Error{Kind: bridge.Malformed, Op: "routes.admin", Msg: fmt.Sprintf("The query key %.100q is unknown; the server of a user takes tenant.", k)}
 		}
 	}
-	key.Tenant = url.Values(q).Get("tenant")
+	key.Tenant = q.Get("tenant")
 	return key, nil
 }
 
