@@ -50,6 +50,8 @@ const (
 	Modern = "modern"
 	// NoPing + answers ping with -32601.
 	NoPing = "no-ping"
+	// Offers + has resources, templates, prompts and completion, some of them bad; see offers.go.
+	Offers = "offers"
 	// Asks is the SDK's server, of the versions with a handshake, with tools that ask (ask, ask_both, ask_again, ask_page,
 	// ask_model), put a call off (busy), report what they do (work) and never answer (hang, which hung tells of). With the
 	// argument "modern" it speaks 2026-07-28 only.
@@ -102,6 +104,7 @@ var servers = map[string]func(args []string) (*server, error){ // :: mode -> its
 	Names:           names,
 	Modern:          modern,
 	NoPing:          noPing,
+	Offers:          offers,
 }
 
 // programs are the other modes: whole programs.
