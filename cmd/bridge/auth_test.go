@@ -254,8 +254,8 @@ func TestCallersOfConfiguration(t *testing.T) {
 		loopback bool
 		want     identity.Options
 	}{
-		{"nothing, on loopback", config.Auth{}, true, identity.Options{Anonymous: &identity.Grant{Scopes: bridge.AllScopes}}},
-		{"nothing, beyond", config.Auth{}, false, identity.Options{Anonymous: &identity.Grant{Scopes: bridge.ScopeCall}}},
+		{"nothing, on loopback", config.Auth{}, true, identity.Options{Anonymous: &identity.Grant{Scopes: bridge.AllScopes}, User: "local"}},
+		{"nothing, beyond", config.Auth{}, false, identity.Options{Anonymous: &identity.Grant{Scopes: bridge.ScopeCall}, User: "local"}},
 		{"a policy, on loopback", config.Auth{Anonymous: &burst}, true, identity.Options{Anonymous: &identity.Grant{Scopes: bridge.AllScopes, Rule: &bursting}}},
 		{"a policy, beyond", config.Auth{Anonymous: &rated}, false, identity.Options{Anonymous: &identity.Grant{Scopes: bridge.ScopeCall, Rule: rule}}},
 		{"keys", config.Auth{Keys: []config.Key{key}}, true, identity.Options{Keys: []identity.Key{wantKey}}},
@@ -270,6 +270,11 @@ func TestCallersOfConfiguration(t *testing.T) {
 	}
 	if got := operator(config.Auth{Keys: []config.Key{key}, Anonymous: &rated}); got.Rule != nil || got.Scopes != bridge.AllScopes {
 		t.Errorf("the operator has the rule %+v", got.Rule)
+	}
+	for user, auth := range map[string]config.Auth{"local": {}, "": {Anonymous: &rated}} {
+		if got := operator(auth); got.User != user {
+			t.Errorf("the operator is %q, want %q", got.User, user)
+		}
 	}
 }
 

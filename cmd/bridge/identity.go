@@ -10,12 +10,19 @@ import (
 	"mcpbridge/internal/identity"
 )
 
+// localUser is who everybody is where nothing is said about callers: servers and results of
+// one's own are then that one user's.
+const localUser = "local"
+
 // operator is whom the commands run for, and whose documents are made ahead. Who
 // can read the configuration of keys may see all; where there are none, everybody is
 // the anonymous caller.
 func operator(a config.Auth) bridge.Caller {
-	if a.Enabled() || a.Anonymous == nil {
+	if a.Enabled() {
 		return bridge.Caller{Scopes: bridge.AllScopes}
+	}
+	if a.Anonymous == nil {
+		return bridge.Caller{User: localUser, Scopes: bridge.AllScopes}
 	}
 	return bridge.Caller{Scopes: bridge.AllScopes, Rule: rule(*a.Anonymous)}
 }
@@ -58,6 +65,9 @@ func callers(a config.Auth, loopback bool) identity.Options {
 		o.Anonymous = &identity.Grant{Scopes: bridge.ScopeCall, Rule: rule(*a.Anonymous)}
 	}
 	if !a.Enabled() {
+		if a.Anonymous == nil {
+			o.User = localUser
+		}
 		o.Anonymous = cmp.Or(o.Anonymous, &identity.Grant{Scopes: bridge.ScopeCall})
 		if loopback {
 			o.Anonymous.Scopes = bridge.AllScopes

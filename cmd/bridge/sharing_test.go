@@ -187,8 +187,8 @@ func TestUsersSideBySide(t *testing.T) {
 	if err := json.Unmarshal(status, &rows); err != nil || len(rows.Endpoints) != 3 { // her memory, her token, her tenant's notes
 		t.Errorf("alice sees the endpoints %+v, %v; want three", rows.Endpoints, err)
 	}
-	if all := tm.pool.Stats().Endpoints; len(all) != 7 { // bob's memory and token, carol's notes, and alice's other token
-		t.Errorf("%d endpoints in all, want 7", len(all))
+	if all := tm.pool.Stats().Endpoints; len(all) != 8 { // bob's memory and token, carol's notes, alice's other token, and the memory of whom documents are made for
+		t.Errorf("%d endpoints in all, want 8", len(all))
 	}
 	for _, secret := range []string{"alices-horse", "bobs-battery", "new-horse"} {
 		if bytes.Contains(status, []byte(secret)) || strings.Contains(tm.log.String(), secret) {

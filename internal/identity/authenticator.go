@@ -22,6 +22,7 @@ type Options struct {
 	Keys      []Key
 	Issuers   []Issuer
 	Anonymous *Grant // for requests without a credential; nil refuses them
+	User      string // who all of those are; empty is nobody
 }
 
 // A Grant is what a caller may do.
@@ -71,6 +72,7 @@ type roster struct {
 	keys      map[Digest]bridge.Caller
 	issuers   map[string]*issuer // :: URL -> issuer
 	anonymous *Grant
+	user      string // of anonymous
 }
 
 // A known is a token that was found to be right.
@@ -99,7 +101,7 @@ func (a *Authenticator) Replace(o Options) {
 	a.replacing.Lock()
 	defer a.replacing.Unlock()
 	old := a.current.Load()
-	r := &roster{keys: make(map[Digest]bridge.Caller, len(o.Keys)), issuers: make(map[string]*issuer), anonymous: o.Anonymous}
+	r := &roster{keys: make(map[Digest]bridge.Caller, len(o.Keys)), issuers: make(map[string]*issuer), anonymous: o.Anonymous, user: o.User}
 	for _, k := range o.Keys {
 		r.keys[k.Hash] = bridge.Caller{ID: k.ID, User: k.User, Tenant: k.Tenant, Scopes: k.Scopes, Rule: k.Rule}
 	}
@@ -132,21 +134,24 @@ func (a *Authenticator) Caller(r *http.Request) (bridge.Caller, error) {
 	now := a.current.Load()
 	if len(now.keys) == 0 && len(now.issuers) == 0 && now.anonymous != nil {
 		// Nobody can show who they are, so what they show means nothing.
-		return now.anonymous.caller(), nil
+		return now.nobody(), nil
 	}
 	credential, err := credentialOf(r.Header)
 	switch {
 	case err != nil:
 		return bridge.Caller{}, err
 	case credential == "" && now.anonymous != nil:
-		return now.anonymous.caller(), nil
+		return now.nobody(), nil
 	case credential == "":
 		return bridge.Caller{}, noCredential()
 	}
 	return a.find(r.Context(), now, credential)
 }
 
-func (g *Grant) caller() bridge.Caller { return bridge.Caller{Scopes: g.Scopes, Rule: g.Rule} }
+// nobody is who comes without a credential.
+func (r *roster) nobody() bridge.Caller {
+	return bridge.Caller{User: r.user, Scopes: r.anonymous.Scopes, Rule: r.anonymous.Rule}
+}
 
 // find returns whose credential it is. It costs one digest and two look-ups by that,
 // whatever is sent: their time tells something about digests at most, from

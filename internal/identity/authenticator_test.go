@@ -107,6 +107,11 @@ func TestNoCredential(t *testing.T) {
 			t.Errorf("where nobody has a key: %+v %v, want %+v", got, err, want)
 		}
 	}
+	named := New(Options{Anonymous: guest, User: "local"}, log)
+	want.User = "local"
+	if got, err := named.Caller(request()); err != nil || !cmp.Equal(got, want) {
+		t.Errorf("where everybody is one user: %+v %v, want %+v", got, err, want)
+	}
 	if _, err := New(Options{}, log).Caller(request()); !errors.Is(err, ErrNoCredential) {
 		t.Errorf("without options: %v, want %v", err, ErrNoCredential)
 	}
