@@ -527,7 +527,9 @@ func TestArtifactHeaders(t *testing.T) {
 
 func TestCallLog(t *testing.T) {
 	f := newFixture()
-	f.opts.Caller = func(*http.Request) (bridge.Caller, error) { return bridge.Caller{ID: "ci", Scopes: bridge.ScopeCall}, nil }
+	f.opts.Caller = func(*http.Request) (bridge.Caller, error) {
+		return bridge.Caller{ID: "ci", Scopes: bridge.ScopeCall}, nil
+	}
 	tool := f.snap.Server("demo").Tool("echo")
 	tool.Output = []byte(`{"type":"object"}`)
 	f.serve(t).do("POST", "/tools/demo/echo", `{"secret":"hunter2"}`).wantOK(t, `{"content":[]}`)
