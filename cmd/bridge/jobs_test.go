@@ -69,8 +69,6 @@ func (p *process) job(id, state string) jobView {
 			if j.State == state {
 				return j
 			}
-		case http.StatusNotFound: // not written yet
-			time.Sleep(10 * time.Millisecond)
 		default:
 			p.t.Fatalf("GET = %d %s", res.StatusCode, res.body)
 		}

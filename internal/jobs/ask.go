@@ -38,6 +38,7 @@ func (j *Job) ask(ctx context.Context, questions []bridge.Question) (map[string]
 	if err := j.m.Publish(j); err != nil {
 		return nil, err
 	}
+	j.m.Show(ctx, j)
 	data, err := json.Marshal(struct {
 		Job   string            `json:"job"`
 		Asked []bridge.Question `json:"asked"`

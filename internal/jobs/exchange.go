@@ -37,8 +37,11 @@ const (
 	opAnswer  op = "answer"
 )
 
-// answerTime is how long another bridge has to answer.
-const answerTime = 5 * time.Second
+const (
+	answerTime = 5 * time.Second        // that another bridge has to answer
+	again      = 500 * time.Millisecond // after which it is told once more, since it may not have listened
+	remembered = 256                    // exchanges of which a bridge knows its answer
+)
 
 // tell has another bridge do something, and returns its error.
 func (s *shared) tell(ctx context.Context, node string, m message) error {
@@ -56,22 +59,27 @@ func (s *shared) tell(ctx context.Context, node string, m message) error {
 		delete(s.pending, m.Exchange)
 		s.pendingMu.Unlock()
 	}()
-	err = s.do(ctx, len(text), func(ctx context.Context) error { return s.r.tell(ctx, node, text) })
-	if err != nil {
-		return err
-	}
 	timer := time.NewTimer(answerTime)
 	defer timer.Stop()
-	select {
-	case p := <-answer:
-		if p != nil {
-			return p.Err()
+	ticker := time.NewTicker(again)
+	defer ticker.Stop()
+	for {
+		err = s.do(ctx, len(text), func(ctx context.Context) error { return s.r.tell(ctx, node, text) })
+		if err != nil {
+			return err
 		}
-		return nil
-	case <-timer.C:
-		return &bridge.Error{Kind: bridge.StoreUnavailable, Op: "jobs.tell", RetryAfter: time.Second, Msg: "The bridge that runs the job did not answer, so that it may have heard this or not; GET the job to see, and try again."}
-	case <-ctx.Done():
-		return ctx.Err()
+		select {
+		case p := <-answer:
+			if p != nil {
+				return p.Err()
+			}
+			return nil
+		case <-ticker.C:
+		case <-timer.C:
+			return &bridge.Error{Kind: bridge.StoreUnavailable, Op: "jobs.tell", RetryAfter: time.Second, Msg: "The bridge that runs the job did not answer, so that it may have heard this or not; GET the job to see, and try again."}
+		case <-ctx.Done():
+			return ctx.Err()
+		}
 	}
 }
 
@@ -96,23 +104,36 @@ func (s *shared) hear(text string) {
 	}
 }
 
-// obeys does what this bridge is told, one after the other, until ctx ends.
+// obeys does what this bridge is told, one after the other, until ctx ends. What it is
+// told again it answers again.
 func (s *shared) obeys(ctx context.Context) {
+	answers := make(map[string][]byte, remembered)
+	order := make([]string, 0, remembered)
 	for {
+		var m message
 		select {
 		case <-ctx.Done():
 			return
-		case m := <-s.inbox:
+		case m = <-s.inbox:
+		}
+		text := answers[m.Exchange]
+		if text == nil {
 			answer := message{Op: opAnswer, Exchange: m.Exchange}
 			if err := s.obey(m); err != nil {
 				answer.Problem = problemOf(err)
 			}
-			text, err := json.Marshal(answer)
-			if err != nil {
+			var err error
+			if text, err = json.Marshal(answer); err != nil {
 				continue // and who waits gives up
 			}
-			_ = s.do(ctx, len(text), func(ctx context.Context) error { return s.r.tell(ctx, m.From, text) })
+			if len(order) == remembered {
+				delete(answers, order[0])
+				order = order[1:]
+			}
+			order = append(order, m.Exchange)
+			answers[m.Exchange] = text
 		}
+		_ = s.do(ctx, len(text), func(ctx context.Context) error { return s.r.tell(ctx, m.From, text) })
 	}
 }
 
@@ -122,7 +143,9 @@ func (s *shared) obey(m message) error {
 	case j == nil:
 		return ErrUnknown
 	case m.Op == opPublish:
-		return s.m.Publish(j)
+		err := s.m.Publish(j)
+		s.m.Show(s.m.ctx, j)
+		return err
 	case !j.Published():
 		return ErrUnknown
 	case m.Op == opCancel:
@@ -152,8 +175,8 @@ func (s *shared) reply(ctx context.Context, o bridge.Owner, id string, replies m
 	switch {
 	case err != nil:
 		return err
-	case rec.State != InputRequired:
-		return nothingAsked()
+	case rec.State.Final():
+		return nothingAsked() // else its own bridge knows
 	}
 	return s.tell(ctx, rec.Node, message{Op: opReply, Tag: tag, Replies: replies})
 }

@@ -33,6 +33,8 @@ type Job struct {
 	published bool           // callers can find it, guarded by mu
 	asking    *asking        // what the server waits for; nil if for nothing, guarded by mu
 	bytes     int            // of the events that are kept, guarded by mu
+	seen      uint64         // the version of the record that other bridges can see, guarded by mu
+	shown     chan struct{}  // closed and replaced when they see another one, guarded by mu
 
 	mirrored mirrored
 }

@@ -112,7 +112,7 @@ func (m *Manager) Submit(ctx context.Context, c *bridge.Call) (*Job, error) {
 func (m *Manager) newJob(ctx context.Context, c *bridge.Call) *Job {
 	now := time.Now()
 	j := &Job{
-		m: m, call: c, done: make(chan struct{}), changed: make(chan struct{}),
+		m: m, call: c, done: make(chan struct{}), changed: make(chan struct{}), shown: make(chan struct{}),
 		rec: Record{ID: newID(), Owner: c.Caller.Owner(), Handle: c.Handle, Tool: c.Tool, State: Queued, Version: 1, Created: now, Changed: now},
 	}
 	j.ctx, j.cancel = context.WithCancelCause(context.WithoutCancel(ctx))

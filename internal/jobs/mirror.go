@@ -169,6 +169,7 @@ func (s *shared) write(ctx context.Context, jobs []*Job) error {
 			j.touch()
 			continue
 		}
+		j.show(us[i].version)
 		w := &j.mirrored.written
 		w.known = true
 		if us[i].list != "" {
@@ -179,6 +180,43 @@ func (s *shared) write(ctx context.Context, jobs []*Job) error {
 		}
 	}
 	return nil
+}
+
+// show notes which version of the job others see.
+func (j *Job) show(version uint64) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.seen = version
+	close(j.shown)
+	j.shown = make(chan struct{})
+}
+
+// showTime is how long a caller waits for what other bridges see.
+const showTime = time.Second
+
+// Show waits until other bridges see a published job as it is now, so that whoever
+// is told of it can go to any of them. It gives up after a second, and at once when
+// the Redis cannot be reached.
+func (m *Manager) Show(ctx context.Context, j *Job) {
+	if m.shared == nil || !j.Published() {
+		return
+	}
+	version := j.Record().Version
+	ctx, cancel := context.WithTimeout(ctx, showTime)
+	defer cancel()
+	for !m.shared.down.Load() {
+		j.mu.Lock()
+		seen, shown := j.seen, j.shown
+		j.mu.Unlock()
+		if seen >= version {
+			return
+		}
+		select {
+		case <-shown:
+		case <-ctx.Done():
+			return
+		}
+	}
 }
 
 // A storedRecord is how a record is kept.
@@ -197,7 +235,7 @@ func (s *shared) updateOf(j *Job) (update, error) {
 	rec, events, first := j.since(w.last)
 	stored := storedRecord{Record: rec, Last: w.last}
 	stored.Node, stored.Data = s.node, nil
-	u.data, u.events, u.first, u.whole = rec.Data, events, first, !w.known
+	u.data, u.events, u.first, u.whole, u.version = rec.Data, events, first, !w.known, rec.Version
 	if len(events) > 0 {
 		stored.Last = events[len(events)-1].ID
 	}

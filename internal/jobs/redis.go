@@ -36,13 +36,14 @@ func jobOf(channel string) (tag string, ok bool) {
 
 // An update is what is to be written of one job.
 type update struct {
-	tag    string
-	rec    []byte        // nil if nobody is to find the job
-	data   []byte        // an inline result; nil if there is none
-	events []Event       // behind those that were written before
-	first  uint64        // the oldest event that is kept
-	ttl    time.Duration // of all of it
-	whole  bool          // nothing that was written before counts
+	tag     string
+	rec     []byte        // nil if nobody is to find the job
+	data    []byte        // an inline result; nil if there is none
+	events  []Event       // behind those that were written before
+	first   uint64        // the oldest event that is kept
+	ttl     time.Duration // of all of it
+	whole   bool          // nothing that was written before counts
+	version uint64        // of the record
 
 	list    string // of the owner; empty if the job is in it
 	listTTL time.Duration

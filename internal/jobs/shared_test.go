@@ -355,3 +355,71 @@ func TestWatchesEnd(t *testing.T) {
 		t.Errorf("%d watches are left", n)
 	}
 }
+
+// Whoever was told of a job finds it anywhere, as he was told of it, unless there is no Redis.
+func TestShow(t *testing.T) {
+	server := startRedis(t)
+	c := server.client(t)
+	a, b := newReplica(t, c, Options{PerCaller: 1000}, asks(t, questions)), newReplica(t, c, Options{}, nil)
+	for range 200 {
+		j := submit(t, a.Manager, &bridge.Call{Caller: ann})
+		a.Show(t.Context(), j)
+		if _, _, err := b.Read(t.Context(), ann, j.ID(), 0); err != nil {
+			t.Fatal(err)
+		}
+		a.await(t, j.ID(), InputRequired)
+		a.Show(t.Context(), j)
+		if rec, _, err := b.Read(t.Context(), ann, j.ID(), 0); err != nil || rec.State != InputRequired {
+			t.Fatalf("%v, %v", rec, err)
+		}
+	}
+	server.kill()
+	j := submit(t, a.Manager, &bridge.Call{Caller: ann})
+	a.Show(t.Context(), j)
+	plain := a.Start(t.Context(), &bridge.Call{Caller: ann})
+	a.Show(t.Context(), plain)
+}
+
+// What is told twice is done once, and answered twice.
+func TestToldTwice(t *testing.T) {
+	c := startRedis(t).client(t)
+	a := newReplica(t, c, Options{}, asks(t, questions))
+	j := submit(t, a.Manager, &bridge.Call{Caller: ann})
+	a.await(t, j.ID(), InputRequired)
+	ps := c.Subscribe(t.Context(), nodeKey("me"))
+	defer ps.Close()
+	if _, err := ps.Receive(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	text, err := json.Marshal(message{Op: opReply, Exchange: "e", From: "me", Tag: j.mirrored.tag, Replies: map[string]bridge.Reply{"a/b": {Action: bridge.Decline}, "free": {Action: bridge.Decline}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "it listens", func() bool { return c.PubSubNumSub(t.Context(), nodeKey(a.shared.node)).Val()[nodeKey(a.shared.node)] == 1 })
+	for _, bad := range []string{"", "{", `{"op":"answer","exchange":"none"}`} {
+		if err := c.Publish(t.Context(), nodeKey(a.shared.node), bad).Err(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for range 2 {
+		if err := c.Publish(t.Context(), nodeKey(a.shared.node), text).Err(); err != nil {
+			t.Fatal(err)
+		}
+		m, err := ps.ReceiveMessage(t.Context())
+		if err != nil || m.Payload != `{"op":"answer","exchange":"e"}` {
+			t.Errorf("the answer is %v, %v", m, err)
+		}
+	}
+	a.await(t, j.ID(), Done)
+	for _, other := range []message{{Op: opReply, Tag: j.mirrored.tag}, {Op: opCancel, Tag: "none"}, {Op: "dance", Tag: j.mirrored.tag}} {
+		other.Exchange, other.From = "x"+string(other.Op), "me"
+		text, _ := json.Marshal(other)
+		if err := c.Publish(t.Context(), nodeKey(a.shared.node), text).Err(); err != nil {
+			t.Fatal(err)
+		}
+		m, err := ps.ReceiveMessage(t.Context())
+		if err != nil || !strings.Contains(m.Payload, `"problem":{"kind":`) {
+			t.Errorf("the answer to %s is %v, %v", other.Op, m, err)
+		}
+	}
+}

@@ -197,6 +197,7 @@ func (x *exchange) await(r *http.Request, j *jobs.Job, m manner) (done bool, err
 
 // accepted answers that the call goes on as a job.
 func (x *exchange) accepted(r *http.Request, j *jobs.Job) error {
+	x.s.Jobs.Show(r.Context(), j)
 	h := x.Header()
 	h.Set("Location", root(x, r)+"jobs/"+j.ID())
 	h.Set("Retry-After", "1")
