@@ -11,7 +11,8 @@ import (
 
 // exchanges are what bridges tell each other, and what they answer.
 type exchanges struct {
-	inbox chan message // what this bridge is told to do
+	inbox    chan message  // what this bridge is told to do
+	patience time.Duration // with other bridges' answers
 
 	pendingMu sync.Mutex
 	pending   map[string]chan *Problem // :: exchange -> who waits for its answer, guarded by pendingMu
@@ -59,7 +60,7 @@ func (s *shared) tell(ctx context.Context, node string, m message) error {
 		delete(s.pending, m.Exchange)
 		s.pendingMu.Unlock()
 	}()
-	timer := time.NewTimer(answerTime)
+	timer := time.NewTimer(s.patience)
 	defer timer.Stop()
 	ticker := time.NewTicker(again)
 	defer ticker.Stop()

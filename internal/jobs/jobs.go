@@ -30,7 +30,7 @@ type Options struct {
 	Ended func(j *Job)
 
 	TTL       time.Duration // how long a job is kept after its end; zero is an hour
-	PerCaller int           // jobs of one caller that run at a time; zero is 100. Ten times as many are kept.
+	PerCaller int           // jobs of one caller that run at a time, about so many on all bridges; zero is 100. Ten times as many are kept.
 	InputWait time.Duration // how long a question waits for its reply; zero is 10 minutes
 	Events    int           // kept of each job; zero is 1000
 	KeyBytes  int           // of answers that are kept for calls with a key, the oldest out first; zero is 64 MiB
@@ -169,11 +169,9 @@ func (m *Manager) publish(j *Job) error {
 	m.sweepLocked(time.Now())
 	owner := j.rec.Owner // never changes
 	all := m.jobs[owner]
-	running := 0
-	for _, o := range all {
-		if !o.Record().State.Final() {
-			running++
-		}
+	running := m.runningLocked(owner)
+	if m.shared != nil {
+		running += m.shared.elsewhere(owner)
 	}
 	if running >= m.o.PerCaller {
 		return &bridge.Error{Kind: bridge.RateLimited, Op: "jobs.Publish", RetryAfter: time.Second, Msg: fmt.Sprintf("You have %d jobs running, which is as many as you may have; wait for one of them to end, or cancel one.", running)}
@@ -194,6 +192,22 @@ func (m *Manager) publish(j *Job) error {
 		m.tags[j.mirrored.tag] = j
 	}
 	return nil
+}
+
+// running returns how many jobs of the owner run here.
+func (m *Manager) running(o bridge.Owner) int {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.runningLocked(o)
+}
+
+func (m *Manager) runningLocked(o bridge.Owner) (n int) {
+	for _, j := range m.jobs[o] {
+		if !j.Record().State.Final() {
+			n++
+		}
+	}
+	return n
 }
 
 // goneLocked notes that nobody finds a job here any more.

@@ -3,9 +3,12 @@ package jobs
 import (
 	"context"
 	"encoding/json"
+	"maps"
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"mcpbridge/internal/bridge"
 )
 
 // leasesALife is how long what a dead bridge has written outlives it at the least, in leases.
@@ -22,8 +25,42 @@ type mirror struct {
 	wake     chan struct{} // gets one when there is something to write
 
 	dirtyMu sync.Mutex
-	dirty   map[*Job]struct{} // guarded by dirtyMu
+	dirty   map[*Job]struct{}       // guarded by dirtyMu
+	others  map[bridge.Owner]others // :: owner -> what runs elsewhere, guarded by dirtyMu
 }
+
+// others is how many of an owner's jobs ran on other bridges at a time.
+type others struct {
+	running int
+	at      time.Time
+}
+
+// othersFresh is how long that counts. It is learnt again with each job that begins or ends.
+const othersFresh = 2 * time.Second
+
+// elsewhere returns how many of the owner's jobs run on other bridges, as far as this one has heard lately.
+func (s *shared) elsewhere(o bridge.Owner) int {
+	s.dirtyMu.Lock()
+	defer s.dirtyMu.Unlock()
+	if n := s.others[o]; time.Since(n.at) < othersFresh {
+		return n.running
+	}
+	return 0
+}
+
+// heardOf notes how many of the owner's jobs run on other bridges.
+func (s *shared) heardOf(o bridge.Owner, running int) {
+	now := time.Now()
+	s.dirtyMu.Lock()
+	defer s.dirtyMu.Unlock()
+	if len(s.others) > maxOthers {
+		maps.DeleteFunc(s.others, func(_ bridge.Owner, n others) bool { return now.Sub(n.at) > othersFresh })
+	}
+	s.others[o] = others{running, now}
+}
+
+// maxOthers is how many owners are remembered before those that are of no use are forgotten.
+const maxOthers = 1000
 
 // written says what of a job has been written. Who writes has it.
 type written struct {
@@ -174,6 +211,7 @@ func (s *shared) write(ctx context.Context, jobs []*Job) error {
 		w.known = true
 		if us[i].list != "" {
 			w.listed = time.Now()
+			s.heardOf(j.rec.Owner, us[i].elsewhere())
 		}
 		if e := us[i].events; len(e) > 0 {
 			w.last = e[len(e)-1].ID
@@ -247,6 +285,7 @@ func (s *shared) updateOf(j *Job) (update, error) {
 		}
 	}
 	if time.Since(w.listed) > leasesALife/3*s.lease || rec.State.Final() {
+		u.node, u.running, u.runsTTL = s.node, s.m.running(rec.Owner), leasesALife*s.lease
 		u.list, u.listTTL, u.id, u.created, u.keep = hashOf(rec.Owner, ""), long, rec.ID, rec.Created, keptPerRunning*s.m.o.PerCaller
 	}
 	var err error

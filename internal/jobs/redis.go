@@ -3,6 +3,7 @@ package jobs
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strconv"
 	"strings"
 	"time"
@@ -26,6 +27,7 @@ func dataKey(tag string) string   { return keyPrefix + "{" + tag + "}:data" }
 func eventsKey(tag string) string { return keyPrefix + "{" + tag + "}:events" }
 func claimKey(tag string) string  { return keyPrefix + "key:{" + tag + "}" }
 func listKey(owner string) string { return keyPrefix + "list:{" + owner + "}" }
+func runsKey(owner string) string { return keyPrefix + "runs:{" + owner + "}" }
 func nodeKey(node string) string  { return keyPrefix + "node:" + node }
 
 // A channel of messages has the name of the key that it is about.
@@ -47,9 +49,15 @@ type update struct {
 
 	list    string // of the owner; empty if the job is in it
 	listTTL time.Duration
+	runsTTL time.Duration
 	id      string    // the member of the list
 	created time.Time // its order
 	keep    int       // the list's length at the most
+
+	// Beside the list there is how many of the owner's jobs run on each bridge.
+	node    string
+	running int
+	count   *redis.MapStringStringCmd // of all bridges
 }
 
 func (u *update) size() int {
@@ -113,10 +121,29 @@ func queue(ctx context.Context, p redis.Pipeliner, u *update) (before *redis.Sta
 			p.ZAdd(ctx, list, redis.Z{Score: float64(u.created.UnixMicro()), Member: u.id})
 			p.ZRemRangeByRank(ctx, list, 0, int64(-u.keep-1))
 			p.PExpire(ctx, list, u.listTTL)
+			runs := runsKey(u.list)
+			p.HSet(ctx, runs, u.node, fmt.Sprintf("%d %d", u.running, time.Now().Add(u.runsTTL).UnixMilli()))
+			u.count = p.HGetAll(ctx, runs)
+			p.PExpire(ctx, runs, u.runsTTL)
 		}
 	}
 	p.Publish(ctx, recordKey(u.tag), "")
 	return before
+}
+
+// elsewhere returns how many of the owner's jobs run on other bridges.
+func (u *update) elsewhere() (n int) {
+	if u.count == nil {
+		return 0
+	}
+	for node, text := range u.count.Val() {
+		var running int
+		var until int64
+		if _, err := fmt.Sscanf(text, "%d %d", &running, &until); err == nil && node != u.node && until > time.Now().UnixMilli() {
+			n += running
+		}
+	}
+	return n
 }
 
 func eventID(id uint64) string { return strconv.FormatUint(id, 10) + "-0" }

@@ -50,9 +50,9 @@ func newShared(m *Manager) *shared {
 	s := &shared{
 		m: m, r: m.o.Redis, node: newID(), lease: m.o.Lease, log: m.o.Log,
 		broken:    make(chan struct{}, 1),
-		mirror:    mirror{dirty: make(map[*Job]struct{}), wake: make(chan struct{}, 1)},
+		mirror:    mirror{dirty: make(map[*Job]struct{}), others: make(map[bridge.Owner]others), wake: make(chan struct{}, 1)},
 		watches:   watches{all: make(map[string]*watch)},
-		exchanges: exchanges{pending: make(map[string]chan *Problem), inbox: make(chan message, 256)},
+		exchanges: exchanges{pending: make(map[string]chan *Problem), inbox: make(chan message, 256), patience: answerTime},
 	}
 	return s
 }

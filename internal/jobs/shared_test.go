@@ -395,7 +395,9 @@ func TestToldTwice(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "it listens", func() bool { return c.PubSubNumSub(t.Context(), nodeKey(a.shared.node)).Val()[nodeKey(a.shared.node)] == 1 })
+	eventually(t, "it listens", func() bool {
+		return c.PubSubNumSub(t.Context(), nodeKey(a.shared.node)).Val()[nodeKey(a.shared.node)] == 1
+	})
 	for _, bad := range []string{"", "{", `{"op":"answer","exchange":"none"}`} {
 		if err := c.Publish(t.Context(), nodeKey(a.shared.node), bad).Err(); err != nil {
 			t.Fatal(err)
@@ -421,5 +423,41 @@ func TestToldTwice(t *testing.T) {
 		if err != nil || !strings.Contains(m.Payload, `"problem":{"kind":`) {
 			t.Errorf("the answer to %s is %v, %v", other.Op, m, err)
 		}
+	}
+}
+
+// What runs on one bridge counts on the other.
+func TestBoundOnTwoBridges(t *testing.T) {
+	c := startRedis(t).client(t)
+	o := Options{PerCaller: 10}
+	a, b := newReplica(t, c, o, steps(t, nil)), newReplica(t, c, o, steps(t, nil))
+	var last *Job
+	for range 9 {
+		last = submit(t, a.Manager, &bridge.Call{Caller: ann})
+		a.Show(t.Context(), last)
+	}
+	b.Show(t.Context(), submit(t, b.Manager, &bridge.Call{Caller: ann}))
+	_, err := b.Submit(t.Context(), &bridge.Call{Caller: ann})
+	wantKind(t, err, bridge.RateLimited, "10 jobs running")
+	if err := b.Cancel(t.Context(), ann, last.ID()); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "there is room again", func() bool {
+		_, err := b.Submit(t.Context(), &bridge.Call{Caller: ann})
+		return err == nil
+	})
+	submit(t, b.Manager, &bridge.Call{Caller: bridge.Caller{User: "bob"}})
+}
+
+func TestNobodyAnswers(t *testing.T) {
+	c := startRedis(t).client(t)
+	a := newReplica(t, c, Options{}, nil)
+	a.shared.patience = 10 * time.Millisecond
+	wantKind(t, a.shared.tell(t.Context(), "nobody", message{Op: opCancel}), bridge.StoreUnavailable, "did not answer")
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	wantKind(t, a.shared.tell(ctx, "nobody", message{Op: opCancel}), bridge.Canceled, "")
+	if n := len(a.shared.pending); n != 0 {
+		t.Errorf("%d wait for an answer", n)
 	}
 }
