@@ -142,6 +142,9 @@ func (s *shared) claim(ctx context.Context, j *Job, print [sha256.Size]byte) (he
 	if s.down.Load() {
 		return nil, unreachable(nil)
 	}
+	if s.backlog.Load() > int64(s.m.o.KeyBytes) {
+		return nil, unreachable(errors.New("too many answers wait to be stored"))
+	}
 	// Whoever asked may go away, but not without knowing whether there is a claim now.
 	err = s.do(context.WithoutCancel(ctx), 0, func(ctx context.Context) error {
 		held, err = s.r.claim(ctx, hashOf(j.key.owner, j.key.key), text, s.m.o.KeyTTL)
@@ -306,40 +309,56 @@ func (s *shared) closeClaim(ctx context.Context, j *Job, held []byte) ([]byte, e
 	return s.held(ctx, *j.key)
 }
 
-// writeClaim writes what came of a call with a key, once, and reports whether it did.
-func (s *shared) writeClaim(ctx context.Context, j *Job) (settled bool, err error) {
-	w, mine := &j.mirrored.written, j.mirrored.claim
-	left := s.m.o.KeyTTL - time.Since(j.rec.Created)
-	if mine == nil || w.kept || left <= 0 {
-		return false, nil
-	}
-	text, tag := mine, hashOf(j.key.owner, j.key.key)
-	v := verdict(j.mirrored.verdict.Load())
-	if v == keep {
-		c, _, err := decodeClaim(mine)
-		if err != nil {
-			return false, err
+// A settlement is what is to be written in place of a claim.
+type settlement struct {
+	tag  string
+	text []byte // what came of the call; nil if nothing did, so that it can be made again
+	mine []byte // the claim
+	ttl  time.Duration
+	lost bool // the claim has to be made once more
+}
+
+// writeClaims writes what came of calls with a key, once, and returns whose waiters are to be told.
+func (s *shared) writeClaims(ctx context.Context, jobs []*Job) (settled map[*Job]bool, err error) {
+	settled = make(map[*Job]bool)
+	var all []settlement
+	var of []*Job
+	n := 0
+	for _, j := range jobs {
+		w, mine := &j.mirrored.written, j.mirrored.claim
+		ttl := s.m.o.KeyTTL - time.Since(j.rec.Created)
+		v := verdict(j.mirrored.verdict.Load())
+		if mine == nil || w.kept || ttl <= 0 || v == undecided && w.claim {
+			continue
 		}
-		if text, err = c.settled(j.Outcome()); err != nil {
-			return false, err
+		one := settlement{tag: hashOf(j.key.owner, j.key.key), mine: mine, ttl: ttl, lost: v == undecided}
+		if v == keep {
+			c, _, err := decodeClaim(mine)
+			if err != nil {
+				return nil, err
+			}
+			if one.text, err = c.settled(j.Outcome()); err != nil {
+				return nil, err
+			}
+		}
+		n += len(one.text)
+		all, of = append(all, one), append(of, j)
+		settled[j] = v != undecided
+	}
+	if len(all) == 0 {
+		return settled, nil
+	}
+	if err := s.do(ctx, n, func(ctx context.Context) error { return s.r.settle(ctx, all) }); err != nil {
+		return nil, err
+	}
+	for _, j := range of {
+		j.mirrored.written.claim = true
+		if settled[j] {
+			j.mirrored.written.kept = true
+			s.backlog.Add(-j.mirrored.waits.Swap(0))
 		}
 	}
-	err = s.do(ctx, len(text), func(ctx context.Context) (err error) {
-		switch {
-		case v == keep:
-			return s.r.settle(ctx, tag, text, left)
-		case v == forget:
-			_, err = s.r.replaceClaim(ctx, tag, mine, nil, left)
-		case !w.claim:
-			_, err = s.r.claim(ctx, tag, mine, left)
-		}
-		return err
-	})
-	if err != nil {
-		return false, err
-	}
-	w.claim, w.kept = true, v != undecided
-	return w.kept, nil
+	return settled, nil
 }
 
 // publish has the bridge that runs a job let callers find it, and reports whether they do.

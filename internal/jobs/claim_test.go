@@ -403,3 +403,28 @@ func TestBadClaims(t *testing.T) {
 	_, _, err := a.Read(t.Context(), ann, id, 0)
 	wantKind(t, err, bridge.StoreUnavailable, "cannot be read")
 }
+
+// What waits to be stored is bounded.
+func TestBacklogIsBounded(t *testing.T) {
+	var n atomic.Int64
+	a := newReplica(t, startRedis(t).client(t), Options{}, counts(t, &n, nil))
+	a.shared.flushing.Lock() // Redis is slow
+	var held []*Job
+	for i := 0; a.shared.backlog.Load() <= 64<<20; i++ {
+		j, _ := once(t, a.Manager, keyedCall, fmt.Sprint(i))
+		<-j.Done()
+		held = append(held, j)
+		if i == 20 {
+			a.shared.backlog.Add(64 << 20) // as if they were large
+		}
+	}
+	call := keyedCall
+	_, _, err := a.Once(t.Context(), &call, "more")
+	wantKind(t, err, bridge.StoreUnavailable, "too many answers")
+	a.shared.backlog.Add(-64 << 20)
+	a.shared.flushing.Unlock()
+	eventually(t, "all is stored", func() bool { return a.shared.backlog.Load() == 0 })
+	if _, again := once(t, a.Manager, call, "more"); again || len(held) != 21 {
+		t.Errorf("again %v, %d calls", again, len(held))
+	}
+}

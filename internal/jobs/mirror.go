@@ -24,6 +24,8 @@ type mirror struct {
 	flushing sync.Mutex    // held by who writes
 	wake     chan struct{} // gets one when there is something to write
 
+	backlog atomic.Int64 // bytes of answers that are to be written for calls with a key
+
 	dirtyMu sync.Mutex
 	dirty   map[*Job]struct{}       // guarded by dirtyMu
 	others  map[bridge.Owner]others // :: owner -> what runs elsewhere, guarded by dirtyMu
@@ -85,6 +87,7 @@ type mirrored struct {
 	tag     string       // names the job; empty if nothing is shared
 	claim   []byte       // for the call's key; nil if it has none, or another bridge has it
 	verdict atomic.Int32 // a [verdict] on the claim
+	waits   atomic.Int64 // bytes of the answer that are to take the claim's place
 	whole   atomic.Bool  // nothing that was written counts
 	gone    atomic.Bool  // it was thrown away
 	written written
@@ -173,15 +176,17 @@ func (s *shared) write(ctx context.Context, jobs []*Job) error {
 		if j.mirrored.whole.Swap(false) {
 			j.mirrored.written = written{}
 		}
-		settled, err := s.writeClaim(ctx, j)
-		if err != nil {
-			return err
-		}
+	}
+	settled, err := s.writeClaims(ctx, jobs)
+	if err != nil {
+		return err
+	}
+	for _, j := range jobs {
 		u, err := s.updateOf(j)
 		if err != nil {
 			return err
 		}
-		if u.rec != nil || settled {
+		if u.rec != nil || settled[j] {
 			us, of = append(us, u), append(of, j)
 			n += u.size()
 		}
@@ -190,7 +195,7 @@ func (s *shared) write(ctx context.Context, jobs []*Job) error {
 		return nil
 	}
 	var found []bool
-	err := s.do(ctx, n, func(ctx context.Context) (err error) {
+	err = s.do(ctx, n, func(ctx context.Context) (err error) {
 		found, err = s.r.write(ctx, us)
 		return err
 	})

@@ -175,6 +175,10 @@ func (m *Manager) settle(j *Job, a *bridge.Answer, err error) {
 		e.size += len(a.Result.Raw)
 	}
 	m.keyedBytes += e.size
+	if m.shared != nil && j.mirrored.claim != nil {
+		j.mirrored.waits.Store(int64(e.size))
+		m.shared.backlog.Add(int64(e.size))
+	}
 	for i := 0; m.keyedBytes > m.o.KeyBytes && i < len(m.order); i++ {
 		if old := m.keys[m.order[i]]; old != nil && old.size > 0 && old != e {
 			m.forgetLocked(m.order[i])

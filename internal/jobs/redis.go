@@ -282,12 +282,25 @@ func (r *Redis) held(ctx context.Context, tag string) ([]byte, error) {
 	return b, ignoreNil(err)
 }
 
-// settle puts what came of a call in place of its claim.
-func (r *Redis) settle(ctx context.Context, tag string, claim []byte, ttl time.Duration) error {
-	return r.c.Set(ctx, claimKey(tag), claim, ttl).Err()
+// settle puts what came of calls in place of their claims.
+func (r *Redis) settle(ctx context.Context, all []settlement) error {
+	cmds, _ := r.c.Pipelined(ctx, func(p redis.Pipeliner) error {
+		for _, one := range all {
+			switch {
+			case one.text != nil:
+				p.Set(ctx, claimKey(one.tag), one.text, one.ttl)
+			case one.lost:
+				p.SetNX(ctx, claimKey(one.tag), one.mine, one.ttl)
+			default:
+				replaceScript.Eval(ctx, p, []string{claimKey(one.tag)}, one.mine, "", 0)
+			}
+		}
+		return nil
+	})
+	return failure(cmds)
 }
 
-// replaceClaim puts another claim, or none, in place of one unless that has changed.
+// replaceClaim puts another claim in place of one unless that has changed.
 func (r *Redis) replaceClaim(ctx context.Context, tag string, old, claim []byte, ttl time.Duration) (bool, error) {
 	return replaceScript.Run(ctx, r.c, []string{claimKey(tag)}, old, claim, ttl.Milliseconds()).Bool()
 }
