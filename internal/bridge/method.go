@@ -76,6 +76,19 @@ func (c *Call) of(s *Server) *Tool {
 	return t
 }
 
+// Subject is what a log may say of what is called, under which name. The URI of a resource
+// may hold what arguments do, so that of it only the method is said.
+func (c *Call) Subject() (key, value string) {
+	switch c.Method {
+	case CallTool:
+		return "tool", FirstChars(c.Tool, 200)
+	case GetPrompt:
+		return "prompt", FirstChars(c.Tool, 200)
+	default:
+		return "method", string(c.Method)
+	}
+}
+
 // noSuch says that a server lacks what the call names.
 func (c *Call) noSuch(s *Server) *Error {
 	e := &Error{Kind: NotFound, Op: "bridge.find"}

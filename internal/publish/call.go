@@ -87,7 +87,7 @@ func unknownTool(name string) error {
 func (s *Server) logCall(ctx context.Context, rq request, c *bridge.Call, d time.Duration, err error) {
 	ctx = context.WithoutCancel(ctx)
 	attrs := []slog.Attr{
-		slog.String("handle", c.Handle), slog.String("tool", bridge.FirstChars(c.Tool, 200)),
+		slog.String("handle", c.Handle), slog.String(c.Subject()),
 		slog.Duration("duration", d), slog.Duration("queue", c.Timing.Queue), slog.Duration("upstream", c.Timing.Upstream),
 	}
 	if rq.id != "" {

@@ -59,8 +59,7 @@ func explained(e *bridge.Error) (*result, error) {
 		}
 	}
 	if e.RetryAfter > 0 {
-		// Whole seconds, and never too early.
-		s := int64((e.RetryAfter + time.Second - 1) / time.Second)
+		s := seconds(e.RetryAfter)
 		about["retry_after"] = s
 		text += " Try again in " + strconv.FormatInt(s, 10) + " s."
 	}
@@ -73,3 +72,6 @@ func explained(e *bridge.Error) (*result, error) {
 	ref, _ := e.Members[refKey].(string)
 	return &result{raw: out, ref: ref}, nil
 }
+
+// seconds returns d in whole seconds, never too early.
+func seconds(d time.Duration) int64 { return int64((d + time.Second - 1) / time.Second) }

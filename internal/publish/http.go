@@ -121,7 +121,10 @@ func (s *Server) once(w *liveWriter, r *http.Request, rq request, in *incoming) 
 			return
 		}
 		defer s.end(e)
-		p.knows(digest(s.narrowed(rq))) // from here on
+		view := s.narrowed(rq)
+		for of := range subjects {
+			p.knows(of, view) // from here on
+		}
 		ctx, stop := s.streaming(r.Context(), w)
 		defer stop()
 		r = r.WithContext(ctx)

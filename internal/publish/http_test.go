@@ -52,7 +52,7 @@ func TestBadRequests(t *testing.T) {
 		{"an unknown method", "POST", `{"jsonrpc":"2.0","id":9007199254740993,"method":"no/such"}`, []string{sessionHeader, id}, 200, `{"jsonrpc":"2.0","id":9007199254740993,"error":{"code":-32601`},
 		{"an unknown notification", "POST", `{"jsonrpc":"2.0","method":"notifications/no/such"}`, []string{sessionHeader, id}, 202, ``},
 		{"an unknown method without sessions", "POST", `{"jsonrpc":"2.0","id":1,"method":"no/such","params":{` + meta + `}}`, []string{versionHeader, "2026-07-28", "Mcp-Method", "no/such"}, 404, `"code":-32601`},
-		{"a method that is not offered", "POST", `{"jsonrpc":"2.0","id":1,"method":"prompts/list"}`, []string{sessionHeader, id}, 200, `"code":-32601`},
+		{"a method that is not offered", "POST", `{"jsonrpc":"2.0","id":1,"method":"resources/subscribe","params":{"uri":"x:y"}}`, []string{sessionHeader, id}, 200, `"code":-32601`},
 		{"an unknown version", "POST", `{"jsonrpc":"2.0","id":1,"method":"ping"}`, []string{sessionHeader, id, versionHeader, "1999-01-01"}, 400, `protocol version`},
 		{"a version to come", "POST", `{"jsonrpc":"2.0","id":1,"method":"tools/list","params":{"_meta":{"io.modelcontextprotocol/protocolVersion":"2099-01-01","io.modelcontextprotocol/clientCapabilities":{}}}}`, []string{versionHeader, "2099-01-01", "Mcp-Method", "tools/list"}, 400, `"code":-32022`},
 		{"a version in the message alone", "POST", `{"jsonrpc":"2.0","id":1,"method":"tools/list","params":{` + meta + `}}`, nil, 400, `"code":-32020`},

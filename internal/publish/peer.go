@@ -46,9 +46,9 @@ type peer struct {
 	end context.CancelFunc
 
 	mu    sync.Mutex
-	last  request           // of the client's, whose view it is that changes; guarded by mu
-	told  [sha256.Size]byte // digest of the list as the client knows it, guarded by mu
-	cares bool              // the client has listed, or asked for news; guarded by mu
+	last  request                     // of the client's, whose view it is that changes; guarded by mu
+	told  [subjects][sha256.Size]byte // digests of the lists as the client knows them, guarded by mu
+	cares [subjects]bool              // the client has listed that, or asked for news; guarded by mu
 }
 
 // newPeer returns a peer for the client that sent rq. Its session, if it has one, gets the id.
@@ -59,7 +59,12 @@ func (s *Server) newPeer(rq request, id string) *peer {
 		&mcp.Implementation{Name: "mcp-bridge", Title: "MCP Bridge", Version: s.opts.Version},
 		&mcp.ServerOptions{
 			Instructions: instructions(s.narrowed(rq)),
-			Capabilities: &mcp.ServerCapabilities{Tools: &mcp.ToolCapabilities{ListChanged: true}},
+			// Also while there are none: a server that has some may come.
+			Capabilities: &mcp.ServerCapabilities{
+				Tools:     &mcp.ToolCapabilities{ListChanged: true},
+				Resources: &mcp.ResourceCapabilities{ListChanged: true}, Prompts: &mcp.PromptCapabilities{ListChanged: true},
+				Completions: &mcp.CompletionCapabilities{},
+			},
 			GetSessionID: func() string { return id },
 			SetCacheable: func(_ context.Context, _ mcp.Request, c *mcp.Cacheable) { c.CacheScope = "private" },
 		})
@@ -77,23 +82,40 @@ func (p *peer) receive(next mcp.MethodHandler) mcp.MethodHandler {
 				err = errFault
 			}
 		}()
-		switch r := req.(type) {
-		case *mcp.ListToolsRequest:
+		if answer := p.own(req); answer != nil {
 			ctx, stop := p.bind(ctx, req)
 			defer stop()
-			return p.list(ctx, r)
-		case *mcp.CallToolRequest:
-			ctx, stop := p.bind(ctx, req)
-			defer stop()
-			return p.call(ctx, r)
+			return answer(ctx)
 		}
-		switch {
-		case strings.HasPrefix(method, "resources/"), strings.HasPrefix(method, "prompts/"),
-			strings.HasPrefix(method, "completion/"), strings.HasPrefix(method, "logging/"):
+		if strings.HasPrefix(method, "resources/") || strings.HasPrefix(method, "logging/") {
 			// The SDK has answers for these even where they are not offered.
 			return nil, &jsonrpc.Error{Code: jsonrpc.CodeMethodNotFound, Message: fmt.Sprintf("%q is not offered here", method)}
 		}
 		return next(ctx, method, req)
+	}
+}
+
+// own returns what answers a request, or nil if the SDK does.
+func (p *peer) own(req mcp.Request) func(context.Context) (mcp.Result, error) {
+	switch r := req.(type) {
+	case *mcp.ListToolsRequest:
+		return func(ctx context.Context) (mcp.Result, error) { return p.list(ctx, r) }
+	case *mcp.CallToolRequest:
+		return func(ctx context.Context) (mcp.Result, error) { return p.call(ctx, r) }
+	case *mcp.ListResourcesRequest:
+		return p.lister(req, resources, r.ProtocolVersion())
+	case *mcp.ListResourceTemplatesRequest:
+		return p.lister(req, templates, r.ProtocolVersion())
+	case *mcp.ListPromptsRequest:
+		return p.lister(req, prompts, r.ProtocolVersion())
+	case *mcp.ReadResourceRequest:
+		return func(ctx context.Context) (mcp.Result, error) { return p.read(ctx, r) }
+	case *mcp.GetPromptRequest:
+		return func(ctx context.Context) (mcp.Result, error) { return p.prompt(ctx, r) }
+	case *mcp.CompleteRequest:
+		return func(ctx context.Context) (mcp.Result, error) { return p.complete(ctx, r) }
+	default:
+		return nil
 	}
 }
 
@@ -134,32 +156,59 @@ func (p *peer) bind(ctx context.Context, req mcp.Request) (context.Context, func
 	}
 }
 
-// bell is a tool that nobody sees: adding it makes the SDK say that the list has changed.
-var bell = &mcp.Tool{Name: "bell", InputSchema: json.RawMessage(`{"type":"object"}`)}
+// A subject is what clients hear of when it changes.
+type subject uint8
 
-// tell lets the client know if its list differs from what it knows.
+const (
+	ofTools subject = iota
+	ofResources
+	ofPrompts
+	subjects
+)
+
+// tell lets the client know which of its lists differ from what it knows.
 func (p *peer) tell() {
 	p.mu.Lock()
 	cares := p.cares
 	p.mu.Unlock()
-	if !cares {
+	if cares == [subjects]bool{} {
 		return // and may not even have opened its session
 	}
-	now := digest(p.s.narrowed(p.latest()))
-	p.mu.Lock()
-	differs := now != p.told
-	p.told = now
-	p.mu.Unlock()
-	if differs {
-		p.srv.AddTool(bell, nil)
+	view := p.s.narrowed(p.latest())
+	for of := range subjects {
+		if !cares[of] {
+			continue
+		}
+		now := digest(view, of)
+		p.mu.Lock()
+		differs := now != p.told[of]
+		p.told[of] = now
+		p.mu.Unlock()
+		if differs {
+			p.ring(of)
+		}
+	}
+}
+
+// ring makes the SDK say that a list has changed, by adding something to it that nobody sees.
+func (p *peer) ring(of subject) {
+	const bell = "bell"
+	switch of {
+	case ofTools:
+		p.srv.AddTool(&mcp.Tool{Name: bell, InputSchema: json.RawMessage(`{"type":"object"}`)}, nil)
+	case ofResources:
+		p.srv.AddResource(&mcp.Resource{Name: bell, URI: "bell:"}, nil)
+	case ofPrompts:
+		p.srv.AddPrompt(&mcp.Prompt{Name: bell}, nil)
 	}
 }
 
 // knows notes which list the client has got.
-func (p *peer) knows(list [sha256.Size]byte) {
+func (p *peer) knows(of subject, view *bridge.Snapshot) {
+	list := digest(view, of)
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.told, p.cares = list, true
+	p.told[of], p.cares[of] = list, true
 }
 
 // close ends the session and what runs in it, and waits for its end.
@@ -243,7 +292,7 @@ const (
 // instructions are what clients are told of the tools: how they are named, and what their servers say.
 func instructions(view *bridge.Snapshot) string {
 	var b strings.Builder
-	b.WriteString("The tools of several MCP servers: <server>__<tool> is a tool of that server.")
+	b.WriteString("The tools of several MCP servers: <server>__<tool> is a tool of that server. Their prompts are named alike, and bridge:<server>:<uri> is a resource of that server.")
 	for _, e := range view.Servers {
 		if e.Instructions == "" {
 			continue

@@ -6,8 +6,8 @@
 // which takes from it the methods that the bridge answers itself. Every call
 // goes through [bridge.Bridge.Invoke], and its result goes back in the server's bytes.
 //
-// Resources, prompts and completion have their place in [peer.receive]; while the
-// bridge has none of its own, they are not offered.
+// Tools and prompts are published as <handle>__<name>, by the rule that documents
+// have for operations; resources as bridge:<handle>:<URI>, so that no server's can be taken for another's.
 package publish
 
 import (
@@ -37,11 +37,11 @@ type Options struct {
 	SessionIdle      time.Duration // time without a request or an open stream after which a session ends; zero is 30 minutes
 	Sessions         int           // most sessions and streams that live between requests; zero is 1000
 	SessionsPerOwner int           // most of them for one owner; zero is 200
-	PageTools        int           // most tools on a page of the list; zero is 1000
+	PageTools        int           // most entries on a page of a list; zero is 1000
 	PageBytes        int           // bytes that end a page early, since clients bound a message; zero is 4 MiB
 }
 
-// A Server publishes tools to MCP clients. Run keeps it going; Close ends its sessions.
+// A Server publishes what it is given to MCP clients. Run keeps it going; Close ends its sessions.
 type Server struct {
 	opts  Options
 	log   *slog.Logger

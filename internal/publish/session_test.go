@@ -163,10 +163,10 @@ func TestListChangedForOthers(t *testing.T) {
 	f.publish()
 	p := f.server.newPeer(request{handles: handles{"demo": true}}, "")
 	p.tell()
-	if p.told != [32]byte{} {
+	if p.told != [subjects][32]byte{} {
 		t.Error("one that never listed was told")
 	}
-	p.knows(digest(f.server.narrowed(p.latest())))
+	p.knows(ofTools, f.server.narrowed(p.latest()))
 	before := p.told
 	servers := f.snap.Load().Servers
 	f.set(true, append(servers[:2:2], newServer("hidden", newTool("hidden", "x", "")), newServer("other", newTool("other", "x", "")))...)

@@ -29,7 +29,7 @@ func (p *peer) list(ctx context.Context, req *mcp.ListToolsRequest) (mcp.Result,
 			return nil, err
 		}
 	} else {
-		p.knows(digest(view))
+		p.knows(ofTools, view)
 	}
 	isModern := req.ProtocolVersion() >= modern
 	out := []byte(`{"tools":[`)
@@ -147,17 +147,33 @@ func icons(v []byte) bool {
 }
 
 // digest is equal for lists that are equal.
-func digest(view *bridge.Snapshot) (sum [sha256.Size]byte) {
+func digest(view *bridge.Snapshot, of subject) (sum [sha256.Size]byte) {
 	h := sha256.New()
-	for t := range view.Tools() {
-		h.Write(raw.AppendQuote(nil, t.Handle))
-		h.Write(t.Raw) // which says where it ends
+	for _, srv := range view.Servers {
+		h.Write(raw.AppendQuote(nil, srv.Handle))
+		switch of {
+		case ofTools:
+			for _, t := range srv.Tools {
+				h.Write(t.Raw) // which says where it ends
+			}
+		case ofResources:
+			for _, l := range [...][]*bridge.Resource{srv.Resources, srv.Templates} {
+				for _, r := range l {
+					h.Write(r.Raw)
+				}
+				h.Write([]byte{0})
+			}
+		case ofPrompts:
+			for _, e := range srv.Prompts {
+				h.Write(e.Raw)
+			}
+		}
 	}
 	h.Sum(sum[:0])
 	return sum
 }
 
-// A place is a tool in the list, behind which another page begins. To clients it is an opaque string.
+// A place is a tool, or another entry, in its list, behind which another page begins. To clients it is an opaque string.
 type place struct {
 	Handle string `json:"h"`
 	Tool   string `json:"t"`

@@ -260,7 +260,7 @@ func TestInstructions(t *testing.T) {
 	}
 }
 
-// What is not there is not advertised.
+// What is there, or may come, is advertised.
 func TestCapabilities(t *testing.T) {
 	onEach(t, func(t *testing.T, version string) {
 		f := newFixture(t).serve()
@@ -269,14 +269,17 @@ func TestCapabilities(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if string(got) != `{"tools":{"listChanged":true}}` {
+		if string(got) != `{"completions":{},"prompts":{"listChanged":true},"resources":{"listChanged":true},"tools":{"listChanged":true}}` {
 			t.Errorf("capabilities %s", got)
 		}
-		if _, err := cs.ListPrompts(t.Context(), nil); err == nil || !strings.Contains(err.Error(), "not") {
-			t.Errorf("prompts/list: %v", err)
+		if p, err := cs.ListPrompts(t.Context(), nil); err != nil || len(p.Prompts) != 0 {
+			t.Errorf("prompts/list: %v, %v", p, err)
 		}
-		if _, err := cs.ListResources(t.Context(), nil); err == nil {
-			t.Error("resources/list was answered")
+		if version >= modern {
+			return // there it is a part of listening
+		}
+		if err := cs.Subscribe(t.Context(), &mcp.SubscribeParams{URI: "x:y"}); err == nil {
+			t.Error("resources/subscribe was answered")
 		}
 	})
 }

@@ -217,7 +217,7 @@ func (x *exchange) logLine(r *http.Request) {
 		x.s.log.LogAttrs(ctx, level, "request failed", attrs...)
 		return
 	}
-	attrs = append(attrs, slog.String("handle", cut(x.call.Handle, loggedName)), x.called(),
+	attrs = append(attrs, slog.String("handle", cut(x.call.Handle, loggedName)), slog.String(x.call.Subject()),
 		slog.Int("bytes_in", x.in), slog.Int64("bytes_out", x.out))
 	for name, d := range steps(&x.call.Timing) {
 		attrs = append(attrs, slog.Duration(name, d))
@@ -226,18 +226,6 @@ func (x *exchange) logLine(r *http.Request) {
 		attrs = append(attrs, slog.String("breach", cut(x.breach, loggedName)))
 	}
 	x.s.log.LogAttrs(ctx, level, "call", attrs...)
-}
-
-// called is what a log line says of what was called. The URI of a resource is left out, which may hold what arguments do.
-func (x *exchange) called() slog.Attr {
-	switch c := x.call; c.Method {
-	case bridge.CallTool:
-		return slog.String("tool", cut(c.Tool, loggedName))
-	case bridge.GetPrompt:
-		return slog.String("prompt", cut(c.Tool, loggedName))
-	default:
-		return slog.String("method", string(c.Method))
-	}
 }
 
 // A panicError is a panic and where it came from.
