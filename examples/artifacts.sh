@@ -33,7 +33,7 @@ ref() {
 }
 
 say "Call a tool. Of the answer we look only at what is new: the reference to the whole result."
-show -X POST "$bridge/tools/demo/search_notes" -d '{"query": "bridge"}'
+show -i -X POST "$bridge/tools/demo/search_notes" -H 'Content-Type: application/json' -d '{"query": "bridge"}'
 notes=$(ref demo/search_notes '{"query": "bridge"}')
 echo "Artifact-Ref: $notes"
 
@@ -53,7 +53,9 @@ say "Search in all of the text: where is it, and what is around it?"
 get "/artifacts/$notes?q=keystone"
 
 say "A picture is stored as its server sent it, in base64; it can be had as the PNG that it is."
+show -i -X POST "$bridge/tools/demo/picture" -H 'Content-Type: application/json' -d '{}'
 picture=$(ref demo/picture '{}')
+echo "Artifact-Ref: $picture"
 show "$bridge/artifacts/$picture?pointer=/content/0&format=raw" -o "$dir/picture.png"
 curl -sS --fail-with-body "$bridge/artifacts/$picture?pointer=/content/0&format=raw" -o "$dir/picture.png"
 echo "picture.png: $(($(wc -c <"$dir/picture.png"))) bytes"
