@@ -61,7 +61,7 @@ type identity struct {
 	Env       map[string]string // encoded by sorted key
 	URL       string
 	Headers   map[string][]string
-	As        *remote.Credential
+	As        remote.Credential // zero for nobody
 	Protocol  string
 	TLS       string
 	Proxy     string
@@ -71,8 +71,8 @@ func (i identity) id(name string) bridge.EndpointID {
 	return bridge.EndpointID{Sum: exactly(i), Label: "mcp:" + name}
 }
 
-// exactly returns a digest of v, which holds texts, and lists, maps and structs of them, to the
-// last byte. JSON would not do: it takes all bytes that are no UTF-8 for the same,
+// exactly returns a digest of v, which holds texts, and lists, maps and structs of them, but no
+// pointers, to the last byte. JSON would not do: it takes all bytes that are no UTF-8 for the same,
 // and a caller's header may have any.
 func exactly(v any) [32]byte { return sha256.Sum256(fmt.Appendf(nil, "%q", v)) }
 

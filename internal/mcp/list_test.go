@@ -206,8 +206,19 @@ func TestPrintedIDsHideSecrets(t *testing.T) {
 	if !strings.HasPrefix(stdio, "npx -y #") || !strings.Contains(stdio, " #env:") || !strings.HasPrefix(server, "https://example.com/mcp #url:") {
 		t.Errorf("printed as %q and %q", stdio, server)
 	}
-	if (identity{As: &credential{ClientID: "a", ClientSecret: "b"}}).id("x") == (identity{As: &credential{ClientID: "a", ClientSecret: "c"}}).id("x") {
-		t.Error("two secrets have the same identity")
+	ids := map[bridge.EndpointID]string{}
+	for name, c := range map[string]credential{
+		"one": {ClientID: "a", ClientSecret: "b"}, "another secret": {ClientID: "a", ClientSecret: "c"},
+		"two scopes": {ClientID: "a", ClientSecret: "b", Scopes: []string{"x", "y"}}, "one scope like two": {ClientID: "a", ClientSecret: "b", Scopes: []string{"x y"}},
+	} {
+		e, err := NewRemote(RemoteConfig{URL: Arg{Text: "https://example.com"}, As: &c})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if other, ok := ids[e.ID()]; ok {
+			t.Errorf("%s and %s have the same identity", name, other)
+		}
+		ids[e.ID()] = name
 	}
 	if _, err := NewRemote(RemoteConfig{URL: Arg{Text: "https://example.com"}, As: &credential{ClientID: "a", PrivateKey: "hunter11"}}); err == nil || strings.Contains(err.Error(), "hunter") {
 		t.Errorf("err = %v, want one that shows nothing of the key", err)

@@ -37,7 +37,9 @@ func NewRemote(c RemoteConfig) (Endpoint, error) {
 		headers.Set(k, v)
 	}
 	var tokens *remote.Tokens
+	var as remote.Credential
 	if c.As != nil {
+		as = *c.As
 		var err error
 		if tokens, err = remote.NewTokens(*c.As); err != nil {
 			return nil, err
@@ -48,7 +50,7 @@ func NewRemote(c RemoteConfig) (Endpoint, error) {
 		protocol, transport = remote.SSE, "sse"
 	}
 	id := identity{
-		Transport: transport, URL: c.URL.Text, Headers: headers, As: c.As, Protocol: protocol,
+		Transport: transport, URL: c.URL.Text, Headers: headers, As: as, Protocol: protocol,
 		TLS: fmt.Sprintf("%q", []string{c.TLS.CA, c.TLS.Cert, c.TLS.Key, c.TLS.ServerName}), Proxy: c.Proxy,
 	}.id(c.Name)
 	display := "" // the URL without what is usually secret in it
