@@ -309,6 +309,19 @@ func (s *shared) closeClaim(ctx context.Context, j *Job, held []byte) ([]byte, e
 	return s.held(ctx, *j.key)
 }
 
+// settledText returns a claim with what came of its job.
+func settledText(mine []byte, j *Job) []byte {
+	c, _, err := decodeClaim(mine)
+	if err != nil {
+		return mine // it is ours, so that this cannot be
+	}
+	text, err := c.settled(j.Outcome())
+	if err != nil { // a member that cannot be JSON: a bug, but the tool ran
+		text, _ = c.settled(nil, &bridge.Error{Kind: bridge.OutcomeUnknown, Msg: "The tool ran, but what came of it could not be kept."})
+	}
+	return text
+}
+
 // A settlement is what is to be written in place of a claim.
 type settlement struct {
 	tag  string
@@ -333,13 +346,7 @@ func (s *shared) writeClaims(ctx context.Context, jobs []*Job) (settled map[*Job
 		}
 		one := settlement{tag: hashOf(j.key.owner, j.key.key), mine: mine, ttl: ttl, lost: v == undecided}
 		if v == keep {
-			c, _, err := decodeClaim(mine)
-			if err != nil {
-				return nil, err
-			}
-			if one.text, err = c.settled(j.Outcome()); err != nil {
-				return nil, err
-			}
+			one.text = settledText(mine, j)
 		}
 		n += len(one.text)
 		all, of = append(all, one), append(of, j)

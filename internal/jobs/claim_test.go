@@ -428,3 +428,44 @@ func TestBacklogIsBounded(t *testing.T) {
 		t.Errorf("again %v, %d calls", again, len(held))
 	}
 }
+
+// What cannot be written does not keep the rest from being written.
+func TestOddMembers(t *testing.T) {
+	c := startRedis(t).client(t)
+	odd := func(_ context.Context, c *bridge.Call) (*bridge.Answer, error) {
+		c.Running()
+		return nil, &bridge.Error{Kind: bridge.UpstreamError, Msg: "it broke", Members: map[string]any{"f": func() {}}}
+	}
+	a, b := newReplica(t, c, Options{}, odd), newReplica(t, c, Options{}, odd)
+	j := submit(t, a.Manager, &bridge.Call{Caller: ann})
+	if rec, _ := b.await(t, j.ID(), Failed); rec.Problem.Msg != "it broke" {
+		t.Errorf("the problem is %+v", rec.Problem)
+	}
+	<-func() <-chan struct{} { j, _ := once(t, a.Manager, keyedCall, "k"); return j.Done() }()
+	there, _ := once(t, b.Manager, keyedCall, "k")
+	_, err := there.Outcome()
+	wantKind(t, err, bridge.OutcomeUnknown, "could not be kept")
+}
+
+// A Redis that takes no more is one that does not serve, and then serves again.
+func TestRedisIsFull(t *testing.T) {
+	c := startRedis(t).client(t)
+	a, b := newReplica(t, c, Options{}, steps(t, nil)), newReplica(t, c, Options{}, nil)
+	first := submit(t, a.Manager, &bridge.Call{Caller: ann})
+	b.await(t, first.ID(), Running)
+	if err := c.ConfigSet(t.Context(), "maxmemory", "1").Err(); err != nil {
+		t.Fatal(err)
+	}
+	j := submit(t, a.Manager, &bridge.Call{Caller: ann})
+	eventually(t, "it is known", func() bool {
+		_, err := a.List(t.Context(), ann)
+		return bridge.KindOf(err) == bridge.StoreUnavailable && strings.Contains(a.log.String(), "OOM")
+	})
+	if err := c.ConfigSet(t.Context(), "maxmemory", "0").Err(); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "the job is there", func() bool {
+		rec, _, err := b.Read(t.Context(), ann, j.ID(), 0)
+		return err == nil && rec.State == Running
+	})
+}

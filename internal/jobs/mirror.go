@@ -3,6 +3,7 @@ package jobs
 import (
 	"context"
 	"encoding/json"
+	"log/slog"
 	"maps"
 	"sync"
 	"sync/atomic"
@@ -121,7 +122,14 @@ func (s *shared) writes(ctx context.Context) {
 			return
 		case <-s.mirror.wake:
 		}
-		for !s.down.Load() && s.flush(ctx) != nil && ctx.Err() == nil {
+		for failed := false; !s.down.Load(); failed = true {
+			err := s.flush(ctx)
+			if err == nil || ctx.Err() != nil {
+				break
+			}
+			if !failed && !s.down.Load() { // else that is in the log
+				s.log.LogAttrs(ctx, slog.LevelWarn, "jobs cannot be written for other bridges; it is tried again", slog.String("error", err.Error()))
+			}
 			timer := time.NewTimer(pause)
 			select {
 			case <-timer.C:
@@ -182,10 +190,7 @@ func (s *shared) write(ctx context.Context, jobs []*Job) error {
 		return err
 	}
 	for _, j := range jobs {
-		u, err := s.updateOf(j)
-		if err != nil {
-			return err
-		}
+		u := s.updateOf(j)
 		if u.rec != nil || settled[j] {
 			us, of = append(us, u), append(of, j)
 			n += u.size()
@@ -269,11 +274,11 @@ type storedRecord struct {
 }
 
 // updateOf returns what is to be written of a job that others can find.
-func (s *shared) updateOf(j *Job) (update, error) {
+func (s *shared) updateOf(j *Job) update {
 	w := &j.mirrored.written
 	u := update{tag: j.mirrored.tag}
 	if !j.Published() || j.mirrored.gone.Load() {
-		return u, nil
+		return u
 	}
 	rec, events, first := j.since(w.last)
 	stored := storedRecord{Record: rec, Last: w.last}
@@ -286,7 +291,7 @@ func (s *shared) updateOf(j *Job) (update, error) {
 	u.ttl = long
 	if rec.State.Final() {
 		if u.ttl = time.Until(rec.Expires); u.ttl <= 0 {
-			return u, nil
+			return u
 		}
 	}
 	if time.Since(w.listed) > leasesALife/3*s.lease || rec.State.Final() {
@@ -294,8 +299,13 @@ func (s *shared) updateOf(j *Job) (update, error) {
 		u.list, u.listTTL, u.id, u.created, u.keep = hashOf(rec.Owner, ""), long, rec.ID, rec.Created, keptPerRunning*s.m.o.PerCaller
 	}
 	var err error
-	u.rec, err = json.Marshal(stored)
-	return u, err
+	if u.rec, err = json.Marshal(stored); err != nil { // a member that cannot be JSON: a bug, but the rest is true
+		problem := *stored.Problem
+		problem.Members = nil
+		stored.Problem = &problem
+		u.rec, _ = json.Marshal(stored)
+	}
+	return u
 }
 
 // since returns the record, the events behind one, and the oldest event that is kept.

@@ -3,6 +3,8 @@ package jobs
 import (
 	"context"
 	"encoding/json"
+	"fmt"
+	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -459,5 +461,55 @@ func TestNobodyAnswers(t *testing.T) {
 	wantKind(t, a.shared.tell(ctx, "nobody", message{Op: opCancel}), bridge.Canceled, "")
 	if n := len(a.shared.pending); n != 0 {
 		t.Errorf("%d wait for an answer", n)
+	}
+}
+
+// When all is closed, nothing is left running, whatever went on.
+func TestNothingIsLeft(t *testing.T) {
+	server := startRedis(t)
+	before := runtime.NumGoroutine()
+	t.Run("bridges", func(t *testing.T) {
+		c := server.client(t)
+		a, b := newReplica(t, c, Options{}, steps(t, nil)), newReplica(t, c, Options{}, nil)
+		for i := range 20 {
+			j := submit(t, a.Manager, &bridge.Call{Caller: ann})
+			b.await(t, j.ID(), Running)
+			if _, _, _, err := b.Changes(t.Context(), ann, j.ID(), 0); err != nil {
+				t.Fatal(err)
+			}
+			once(t, a.Manager, keyedCall, fmt.Sprint(i))
+			once(t, b.Manager, keyedCall, fmt.Sprint(i)) // waits for the other
+		}
+		server.kill()
+		_, _, err := b.Read(t.Context(), ann, "x", 0)
+		wantKind(t, err, bridge.StoreUnavailable, "cannot be reached")
+		if !server.start() {
+			t.Fatal("redis-server does not start again")
+		}
+	})
+	eventually(t, "all goroutines end", func() bool { return runtime.NumGoroutine() <= before })
+}
+
+// A bridge that stops says how its jobs ended before it goes.
+func TestLastWords(t *testing.T) {
+	c := startRedis(t).client(t)
+	b := newReplica(t, c, Options{}, nil)
+	a := newReplica(t, c, Options{}, steps(t, nil))
+	j := submit(t, a.Manager, &bridge.Call{Caller: ann})
+	once(t, a.Manager, keyedCall, "k")
+	there, _ := once(t, b.Manager, keyedCall, "k")
+	b.await(t, j.ID(), Running)
+	if err := a.Close(); err != nil {
+		t.Fatal(err)
+	}
+	rec, _, err := b.Read(t.Context(), ann, j.ID(), 0)
+	if err != nil || !rec.State.Final() || rec.Problem.Kind == bridge.OutcomeUnknown {
+		t.Errorf("the job is %+v, %v", rec, err)
+	}
+	if _, err := there.Outcome(); err == nil {
+		t.Error("the call with a key was answered")
+	}
+	if n := c.Exists(t.Context(), nodeKey(a.shared.node)).Val(); n != 0 {
+		t.Error("the bridge is not gone")
 	}
 }
