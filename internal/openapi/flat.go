@@ -27,29 +27,29 @@ func mustParse(s string) *node {
 	return n
 }
 
-// flatten turns a document into one whose tools' schemas hold no references, and
-// whose bodies have all their properties at the top.
-func flatten(doc *node) *node {
+// flatten makes tools' schemas hold no references, and their bodies have all
+// properties at the top.
+func flatten(components *node) conversion {
 	schemas := map[string]*node{}
-	for _, m := range doc.get("components").get("schemas").members {
+	for _, m := range components.get("schemas").members {
 		schemas[m.key] = m.val
 	}
 	schemas["Content"] = flatContent
-	doc = operations(doc, func(op *node) *node {
-		return op.replace("requestBody", func(body *node) *node {
-			return contents(body, func(n *node) *node { return hoist(unroll(n, schemas)) })
-		}).replace("responses", func(r *node) *node {
-			return r.replace("200", func(ok *node) *node {
-				return contents(ok, func(n *node) *node { return unroll(n, schemas) })
+	return conversion{
+		operation: func(op *node) *node {
+			return op.replace("requestBody", func(body *node) *node {
+				return contents(body, func(n *node) *node { return hoist(unroll(n, schemas)) })
+			}).replace("responses", func(r *node) *node {
+				return r.replace("200", func(ok *node) *node {
+					return contents(ok, func(n *node) *node { return unroll(n, schemas) })
+				})
 			})
-		})
-	})
-	return doc.replace("components", func(c *node) *node {
-		return c.replace("schemas", func(s *node) *node {
+		},
+		components: components.replace("schemas", func(s *node) *node {
 			// A tool's own have dots in their names; those that stay are what problems refer to.
 			return object(slices.DeleteFunc(slices.Clone(s.members), func(m member) bool { return strings.Contains(m.key, ".") || m.key == "Content" })...)
-		})
-	})
+		}),
+	}
 }
 
 // unroll replaces the references in a schema by what they name.

@@ -1,6 +1,10 @@
 package openapi
 
-import "slices"
+import (
+	"slices"
+
+	"mcpbridge/internal/raw"
+)
 
 // A Form is one way to write a document. The zero value is OpenAPI 3.1 as JSON.
 type Form struct {
@@ -36,17 +40,59 @@ func (d *Document) form(f Form) Encoded {
 		f.YAML = false
 		return d.encoded(toYAML(d.Form(f).Body), "application/yaml")
 	}
-	convert := flatten
-	from := Form{}
+	makeConversion, from := flatten, Form{}
 	if f.Older {
-		convert, from.Flat = older, f.Flat
+		makeConversion, from.Flat = older, f.Flat
 	}
-	r := reader{b: d.Form(from).Body, depth: maxDocNesting}
-	doc, err := r.node()
+	body := d.Form(from).Body
+	return d.encoded(rewrite(body, makeConversion(tree(raw.Get(body, "components")))), "application/json")
+}
+
+// A conversion is what a form says otherwise than the one that it is made from.
+type conversion struct {
+	version    string // of OpenAPI, if that is another
+	operation  func(op *node) *node
+	components *node
+}
+
+// rewrite converts a document, one operation after the other: the tree of a whole
+// document takes many times the memory of its bytes.
+func rewrite(doc []byte, c conversion) []byte {
+	w := &writer{b: make([]byte, 0, len(doc)+len(doc)/16)}
+	w.open('{')
+	for m := range raw.Members(doc) {
+		w.key(m.Name())
+		switch name := m.Name(); {
+		case name == "openapi" && c.version != "":
+			w.str(c.version)
+		case name == "paths":
+			w.open('{')
+			for path := range raw.Members(m.Val) {
+				w.key(path.Name()).open('{')
+				for op := range raw.Members(path.Val) {
+					w.key(op.Name())
+					c.operation(tree(op.Val)).write(w)
+				}
+				w.close('}')
+			}
+			w.close('}')
+		case name == "components":
+			c.components.write(w)
+		default:
+			w.bytes(m.Val)
+		}
+	}
+	return w.close('}').b
+}
+
+// tree reads a part of a document of ours.
+func tree(b []byte) *node {
+	r := reader{b: b, depth: maxDocNesting}
+	n, err := r.node()
 	if err != nil {
 		panic("openapi: a document of ours is not JSON: " + err.Error())
 	}
-	return d.encoded(bytesOf(convert(doc)), "application/json")
+	return n
 }
 
 // replace returns n with another value for a member, if it has that.
@@ -67,13 +113,6 @@ func (n *node) each(f func(*node) *node) *node {
 		ms[i] = member{m.key, f(m.val)}
 	}
 	return object(ms...)
-}
-
-// operations returns a document with other operations.
-func operations(doc *node, f func(op *node) *node) *node {
-	return doc.replace("paths", func(paths *node) *node {
-		return paths.each(func(item *node) *node { return item.each(f) })
-	})
 }
 
 // contents returns a request body or response with other schemas.

@@ -9,23 +9,23 @@ import (
 	"mcpbridge/internal/raw"
 )
 
-// older turns a document of OpenAPI 3.1 into one of 3.0.3. What that version can
-// say otherwise is said otherwise; what it cannot say is left out, in a way that
-// the schema then accepts more, never less.
-func older(doc *node) *node {
+// older makes OpenAPI 3.0.3 of 3.1. What that version can say otherwise is said
+// otherwise; what it cannot say is left out, in a way that the schema then accepts
+// more, never less.
+func older(components *node) conversion {
 	o := &downgrade{wider: map[string]bool{}}
-	schemas := doc.get("components").get("schemas")
-	o.survey(schemas)
+	o.survey(components.get("schemas"))
 	one := func(n *node) *node { n, _ = o.schema(n); return n }
 	in := func(n *node) *node { return contents(n, one) }
-	doc = doc.replace("openapi", func(*node) *node { return quoted("3.0.3") })
-	doc = operations(doc, func(op *node) *node {
-		return op.replace("requestBody", in).replace("responses", func(r *node) *node { return r.each(in) })
-	})
-	return doc.replace("components", func(c *node) *node {
-		return c.replace("schemas", func(s *node) *node { return s.each(one) }).
-			replace("responses", func(r *node) *node { return r.each(in) })
-	})
+	return conversion{
+		version: "3.0.3",
+		operation: func(op *node) *node {
+			return op.replace("requestBody", in).replace("responses", func(r *node) *node { return r.each(in) })
+		},
+		components: components.
+			replace("schemas", func(s *node) *node { return s.each(one) }).
+			replace("responses", func(r *node) *node { return r.each(in) }),
+	}
 }
 
 // A downgrade converts the schemas of one document.

@@ -81,6 +81,9 @@ func (r *reader) node() (*node, error) {
 // unique keeps the last of members with the same name, as parsers do: a document
 // with both would not be valid for all of them.
 func unique(ms []member) []member {
+	if distinctKeys(ms) {
+		return ms
+	}
 	seen := make(map[string]int, len(ms))
 	out := ms[:0]
 	for _, m := range ms {
@@ -92,6 +95,17 @@ func unique(ms []member) []member {
 		out = append(out, m)
 	}
 	return out
+}
+
+// distinctKeys reports, of few members, whether no two have the same name. A map
+// costs more than comparing them.
+func distinctKeys(ms []member) bool {
+	for i, m := range ms {
+		if i >= 16 || slices.ContainsFunc(ms[:i], func(o member) bool { return o.key == m.key }) {
+			return false
+		}
+	}
+	return true
 }
 
 // wellFormed returns the quoted string, and if it is not Unicode (a byte that is
