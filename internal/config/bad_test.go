@@ -132,7 +132,7 @@ func TestBadServers(t *testing.T) {
 }
 
 func TestBadBridge(t *testing.T) {
-	hash := "sha256:" + strings.Repeat("0", 64)
+	hash, other := "sha256:"+strings.Repeat("0", 64), "sha256:"+strings.Repeat("ab", 32)
 	// Each is line 2 of a file.
 	for _, tc := range []struct{ name, entry, want string }{
 		{"unknown", `queue: {maxwait: 1s}`, "line 2: bridge.queue.maxwait: unknown key; did you mean maxWait?"},
@@ -175,7 +175,8 @@ func TestBadBridge(t *testing.T) {
 			`line 2: bridge.auth.keys[0].hash: the value is not "sha256:" and 64 hexadecimal digits, as bridge keys new prints it`,
 		)},
 		{"key without hash", `auth: {keys: [{id: a, key: s3cret}]}`, lines("line 2: bridge.auth.keys[0]: needs hash", "line 2: bridge.auth.keys[0].key: unknown key")},
-		{"keys twice", `auth: {keys: [{id: a, hash: "` + hash + `"}, {id: a, hash: "` + hash + `"}]}`, "line 2: bridge.auth.keys[1].id: is the id of another key, in line 2; give each its own, and the same user to both"},
+		{"keys twice", `auth: {keys: [{id: a, hash: "` + hash + `"}, {id: a, hash: "` + other + `"}]}`, "line 2: bridge.auth.keys[1].id: is the id of another key, in line 2; give each its own, and the same user to both"},
+		{"one key for two", `auth: {keys: [{id: a, hash: "` + other + `"}, {id: b, hash: "` + strings.ToUpper(other) + `"}]}`, "line 2: bridge.auth.keys[1].hash: is the hash of another key, in line 2; one key cannot be two callers"},
 		{"policy", `auth: {anonymous: {allow: [files], burst: 1, concurrent: 0, timeout: 1h}}`, lines(
 			`line 2: bridge.auth.anonymous.allow[0]: "files" names no tool: write handle/tool, as files/* or */delete_*`,
 			"line 2: bridge.auth.anonymous.burst: has no meaning without rate",

@@ -10,13 +10,16 @@ import (
 )
 
 func (d *decoder) auth(o *object, a *Auth, maxTimeout time.Duration) {
-	ids := make(map[string]int) // :: id -> line
+	ids, hashes := make(map[string]int), make(map[string]int) // :: id or hash -> line
 	for _, f := range o.get("keys").list() {
 		k := d.key(f, maxTimeout)
 		if line, ok := ids[k.ID]; ok && k.ID != "" {
 			f.d.problem(f.line, f.path+".id", "is the id of another key, in line %d; give each its own, and the same user to both", line)
 		}
-		ids[k.ID] = f.line
+		if line, ok := hashes[k.Hash]; ok && k.Hash != "" {
+			f.d.problem(f.line, f.path+".hash", "is the hash of another key, in line %d; one key cannot be two callers", line)
+		}
+		ids[k.ID], hashes[k.Hash] = f.line, f.line
 		a.Keys = append(a.Keys, k)
 	}
 	for _, f := range o.get("jwt").list() {
