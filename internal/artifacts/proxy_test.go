@@ -18,6 +18,7 @@ type proxy struct {
 	got    atomic.Int64 // bytes from the store
 	trips  atomic.Int64 // pieces from the store, about as many as exchanges
 	stuck  atomic.Bool  // it takes everything and passes nothing on
+	mute   atomic.Bool  // the next answer is lost, with its connection
 
 	mu    sync.Mutex
 	conns map[net.Conn]bool // guarded by mu
@@ -75,7 +76,7 @@ func (p *proxy) pipe(to io.WriteCloser, from io.ReadCloser, n, trips *atomic.Int
 			}
 			p.mu.Unlock()
 		}
-		if err != nil {
+		if err != nil || trips == nil && p.mute.CompareAndSwap(true, false) {
 			return
 		}
 		n.Add(int64(k))

@@ -218,12 +218,17 @@ func (s *Redis) put(ctx context.Context, r *record, parts []*record) (*record, e
 	default:
 		return nil, err
 	}
-	if w.claims[0].Val() {
+	// Nobody else mints the reference that we did: where it is taken, that was this pipeline's first
+	// attempt, whose answer was lost.
+	if w.claims[0].Val() || !r.Foreign {
+		return nil, nil
+	}
+	held, err := decode([]byte(w.there.Val()), r.owner)
+	if err == nil && held.Nonce == r.Nonce { // the same
 		return nil, nil
 	}
 	// The reference was taken already; what was just stored beside it goes again.
 	s.unlink(ctx, append(bodyKeys(r), w.keys(r, parts)...))
-	held, err := decode([]byte(w.there.Val()), r.owner)
 	if err != nil || held.Digest != r.Digest || !held.Foreign {
 		return nil, errHeld
 	}

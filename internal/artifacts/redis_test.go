@@ -228,6 +228,36 @@ func TestRedisRestartsWhileConnectionsAreIdle(t *testing.T) {
 	}
 }
 
+// What is stored is kept, also where the connection ends before the server has said so: the
+// library asks once more, and finds the reference taken.
+func TestAnswerOfTheStoreIsLost(t *testing.T) {
+	server := startRedis(t)
+	p := startProxy(t, server.addr())
+	k := New(Options{Store: openRedis(t, p.url())})
+	keep(t, k, ann, structured(t, `{}`)) // there is a connection
+	items := `[{"artifact_ref":"link~one","url":"u"}]`
+	for name, doc := range map[string]string{
+		"ours":    `{"a":1}`,
+		"foreign": `{"a":1,"artifact_ref":"link~ours","url":"u"}`,
+		"list":    `{"a":1,"artifact_ref":"list~ours","iterands":` + items + `}`,
+	} {
+		p.mute.Store(true)
+		kept := keep(t, k, ann, structured(t, doc))
+		if p.mute.Load() {
+			t.Fatal("no answer was lost")
+		}
+		if name != "ours" && kept.Ref[4:] != "~ours" {
+			t.Errorf("%s: it is kept as %s", name, kept.Ref)
+		}
+		if got := at(t, open(t, k, ann, kept.Ref), "/a"); got != "1" {
+			t.Errorf("%s: /a = %s", name, got)
+		}
+	}
+	if got := at(t, open(t, k, ann, "link~one"), "/url"); got != `"u"` {
+		t.Errorf("the item's /url = %s", got)
+	}
+}
+
 func TestRedisSlow(t *testing.T) {
 	server := startRedis(t)
 	p := startProxy(t, server.addr())
