@@ -54,12 +54,14 @@ type requestKey struct{}
 
 // An asker is the state of a server that asks.
 type asker struct {
-	mu      sync.Mutex
-	changed chan struct{} // closed and replaced with each change, guarded by mu
-	hung    struct {      // calls of hang, guarded by mu
-		running, ended int
-	}
+	mu       sync.Mutex
+	changed  chan struct{} // closed and replaced with each change, guarded by mu
+	hung     hung          // guarded by mu
+	released bool          // by release, guarded by mu
 }
+
+// hung counts the calls of hang.
+type hung struct{ running, ended int }
 
 func newAsker() *asker { return &asker{changed: make(chan struct{})} }
 
@@ -76,7 +78,8 @@ func (a *asker) server() *mcp.Server {
 	add("ask_page", "Asks to visit a page.", ``, askPage)
 	add("ask_model", "Asks for what a model says.", ``, askModel)
 	add("busy", "Puts the call off some times before it answers.", `"times":{"type":"integer"}`, busy)
-	add("work", "Works in steps, and reports and logs each.", `"steps":{"type":"integer"},"seconds":{"type":"number"}`, work)
+	add("work", "Works in steps, and reports and logs each.", `"steps":{"type":"integer"},"seconds":{"type":"number"},"wait":{"type":"boolean","description":"for release before the end"}`, a.work)
+	add("release", "Lets all calls of work go on.", ``, a.release)
 	add("hang", "Never answers, but ends when it is cancelled.", ``, a.hang)
 	add("hung", "Waits until so many calls of hang have ended or run, and says how many did.", `"ended":{"type":"integer"},"running":{"type":"integer"}`, a.counts)
 	return s
@@ -188,11 +191,12 @@ func busy(_ context.Context, r *mcp.CallToolRequest) (*mcp.CallToolResult, error
 	return said("at last"), nil
 }
 
-func work(ctx context.Context, r *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+func (a *asker) work(ctx context.Context, r *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
 	args := struct {
 		Steps   int
 		Seconds float64
-	}{5, 1}
+		Wait    bool
+	}{5, 1, false}
 	if err := json.Unmarshal(r.Params.Arguments, &args); err != nil {
 		return nil, err
 	}
@@ -212,7 +216,32 @@ func work(ctx context.Context, r *mcp.CallToolRequest) (*mcp.CallToolResult, err
 			return nil, err
 		}
 	}
+	if err := a.await(ctx, func() bool { return a.released || !args.Wait }); err != nil {
+		return nil, err
+	}
 	return said("%d steps done", args.Steps), nil
+}
+
+func (a *asker) release(context.Context, *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+	a.update(func() { a.released = true })
+	return said("released"), nil
+}
+
+// await returns when ok, which is asked under the lock, returns true.
+func (a *asker) await(ctx context.Context, ok func() bool) error {
+	for {
+		a.mu.Lock()
+		done, changed := ok(), a.changed
+		a.mu.Unlock()
+		if done {
+			return nil
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
 }
 
 // update changes the state and wakes those who wait.
@@ -243,17 +272,13 @@ func (a *asker) counts(ctx context.Context, r *mcp.CallToolRequest) (*mcp.CallTo
 	if err := json.Unmarshal(r.Params.Arguments, &args); err != nil {
 		return nil, err
 	}
-	for {
-		a.mu.Lock()
-		now, changed := a.hung, a.changed
-		a.mu.Unlock()
-		if now.ended >= args.Ended && now.running >= args.Running {
-			return said("%d ended, %d running", now.ended, now.running), nil
-		}
-		select {
-		case <-changed:
-		case <-ctx.Done():
-			return nil, context.Cause(ctx)
-		}
+	var now hung
+	err := a.await(ctx, func() bool {
+		now = a.hung
+		return now.ended >= args.Ended && now.running >= args.Running
+	})
+	if err != nil {
+		return nil, err
 	}
+	return said("%d ended, %d running", now.ended, now.running), nil
 }

@@ -42,6 +42,7 @@ const (
 	// IDLast + writes every answer's id behind its result.
 	IDLast = "id-last"
 	// Schemas serves a tool for each schema of schemas.go; each answers its arguments' exact bytes as text.
+	// With the arguments "bad" and an address, for each of [BadSchemaTools].
 	Schemas = "schemas"
 	// Names serves a tool for each of [ToolNames]; each answers its own name as text.
 	Names = "names"
@@ -53,7 +54,7 @@ const (
 	// Offers + has resources, templates, prompts and completion, some of them bad; see offers.go.
 	Offers = "offers"
 	// Asks is the SDK's server, of the versions with a handshake, with tools that ask (ask, ask_both, ask_again, ask_page,
-	// ask_model), put a call off (busy), report what they do (work) and never answer (hang, which hung tells of). With the
+	// ask_model), put a call off (busy), report what they do (work, which release lets go on) and never answer (hang, which hung tells of). With the
 	// argument "modern" it speaks 2026-07-28 only.
 	Asks = "asks"
 )

@@ -2,6 +2,8 @@ package mcptest
 
 import (
 	"context"
+	"fmt"
+	"strings"
 )
 
 // A SchemaTool is a tool of mode [Schemas].
@@ -36,9 +38,44 @@ var SchemaTools = []SchemaTool{
 	{"s16_ref_siblings_draft7", `{"$schema":"http://json-schema.org/draft-07/schema#","type":"object","properties":{"id":{"$ref":"#/definitions/id","description":"Of the order.","minLength":3}},"definitions":{"id":{"type":"string","maxLength":8}}}`, "A reference with siblings, which draft-07 ignores."},
 }
 
-func schemas([]string) (*server, error) {
+// BadSchemaTools are the tools of mode [Schemas] with the argument "bad": a good one
+// first, then one for each kind of schema that is hard on those who read it. One refers
+// to the address. They answer as the others do.
+func BadSchemaTools(address string) []SchemaTool {
+	const note = `"note":{"type":"string"}`
+	one := func(property string) string {
+		return `{"type":"object","properties":{` + note + `,"x":` + property + `}}`
+	}
+	// Each definition names the next twice: written out, the first is 2^40 schemas.
+	var doubling strings.Builder
+	for i := range 40 {
+		fmt.Fprintf(&doubling, `"d%d":{"type":"object","properties":{"a":{"$ref":"#/$defs/d%d"},"b":{"$ref":"#/$defs/d%d"}}},`, i, i+1, i+1)
+	}
+	return []SchemaTool{
+		{"good", one(`{"type":"integer"}`), "A good one."},
+		{"true", `true`, "A schema that is true."},
+		{"list", `[]`, "A list."},
+		{"text", `"x"`, "A text."},
+		{"large", `{"type":"object","description":"` + strings.Repeat("x", 1<<20) + `","properties":{` + note + `}}`, "Over 1 MiB."},
+		{"deep", one(strings.Repeat(`{"items":`, 500) + `{}` + strings.Repeat(`}`, 500)), "500 levels deep."},
+		{"doubling", `{"type":"object","properties":{` + note + `,"x":{"$ref":"#/$defs/d0"}},"$defs":{` + doubling.String() + `"d40":{"type":"string"}}}`, "Without references it has 2^40 parts."},
+		{"remote", one(`{"$ref":` + quote(address) + `}`), "A reference to elsewhere."},
+		{"pattern", one(`{"type":"string","pattern":"("}`), "A pattern that is none."},
+		{"same name", one(`{}`), "Cleaned for an operation, its name is another's."},
+		{"same\tname", one(`{}`), "Cleaned for an operation, its name is another's."},
+		{"same_name", one(`{}`), "Its name is what others' become."},
+	}
+}
+
+func schemas(args []string) (*server, error) {
+	all := SchemaTools
+	if len(args) == 2 && args[0] == "bad" {
+		all = BadSchemaTools(args[1])
+	} else if len(args) > 0 {
+		return nil, fmt.Errorf("%q are no arguments of mode %s", args, Schemas)
+	}
 	var tools []*tool
-	for _, st := range SchemaTools {
+	for _, st := range all {
 		d := `{"name":` + quote(st.Name) + `,"description":` + quote(st.About)
 		if st.Schema != "" {
 			d += `,"inputSchema":` + st.Schema

@@ -60,13 +60,17 @@ func (m manner) applied(h http.Header) {
 	}
 }
 
-// mayAsk reports whether the call's server may ask something before it answers.
+// mayAsk reports whether the call's server may ask something before it answers: also one
+// that is still to be connected for this caller, of which nothing is known yet.
 func (x *exchange) mayAsk(c *bridge.Call) bool {
 	if x.s.Jobs == nil {
 		return false
 	}
 	tool, err := x.s.Bridge.Find(c)
-	return err == nil && tool.Target.Asks
+	if err != nil {
+		return bridge.KindOf(err) != bridge.NotFound
+	}
+	return tool.Target.Asks
 }
 
 var errLeft = errors.New("the caller went away")
@@ -74,7 +78,9 @@ var errLeft = errors.New("the caller went away")
 // viaJob makes a call that may outlast its request, that is answered as events, or
 // that may ask something on its way.
 func (x *exchange) viaJob(r *http.Request, c *bridge.Call, m manner, accept ranges) error {
+	caller := c.Caller
 	j, err := x.begin(r, c, m)
+	x.rate(x.Header(), caller)
 	if err != nil {
 		return err
 	}
@@ -97,6 +103,7 @@ func (x *exchange) viaJob(r *http.Request, c *bridge.Call, m manner, accept rang
 	h := x.Header()
 	h["Server-Timing"] = []string{serverTiming(&x.call.Timing)}
 	h["Vary"] = varyCall
+	x.rate(h, caller)
 	if err != nil {
 		return err
 	}
