@@ -45,6 +45,9 @@ func (c *Client) Call(ctx context.Context, r bridge.Request, letGo func()) (*bri
 	if r.Method == bridge.Complete {
 		q.Name = "" // only what is called, got or read has one
 	}
+	if r.Method != bridge.CallTool && q.Progress == nil {
+		q.Progress = func(json.RawMessage) {} // it is asked for all the same, since it resets the idle clock
+	}
 	if r.Resume != nil {
 		q.Params = slices.Concat(r.Resume, []byte{','}, r.Tool.Params)
 	}

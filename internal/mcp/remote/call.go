@@ -99,7 +99,7 @@ func (c *Conn) frame(id string, r *rpc.Request, modern bool) []byte {
 			b = append(b, id...)
 		}
 		b = append(b, '}')
-		if len(r.Params) > 0 {
+		if len(r.Params)+len(r.Args) > 0 {
 			b = append(b, ',')
 		}
 	}
