@@ -173,11 +173,11 @@ func TestOddResources(t *testing.T) {
 	if res := p.do("POST", "/prompts/odd/exact", ""); res.StatusCode != 200 || string(res.body) != mcptest.ExactPrompt {
 		t.Errorf("a prompt: %s", res.body)
 	}
-	if res := p.do("POST", "/prompts/odd/say%20it%2Floud", "{\n\"what\":\"\\u0041\" }"); string(res.body) != `{"messages":[],"params":{"name":"say it/loud","arguments":{ "what":"\u0041" }}}` {
+	if res := p.do("POST", "/prompts/odd/say%20it%2Floud", "{\n\"what\":\"\\u0041\" }"); !strings.Contains(string(res.body), `"name":"say it/loud","arguments":{ "what":"\u0041" }}}`) {
 		t.Errorf("arguments: %s", res.body)
 	}
 	body := "{\"argument\":{\"name\":\"\\u0061\",\"value\":\"\"},\r\n \"ref\":{\"type\":\"ref/prompt\",\"name\":\"exact\",\"n\":1.10}}"
-	if res := p.do("POST", "/complete/odd", body); !strings.Contains(string(res.body), `"params":{"argument":{"name":"\u0061","value":""},   "ref":{"type":"ref/prompt","name":"exact","n":1.10}}`) {
+	if res := p.do("POST", "/complete/odd", body); !strings.Contains(string(res.body), `,"argument":{"name":"\u0061","value":""},   "ref":{"type":"ref/prompt","name":"exact","n":1.10}}`) {
 		t.Errorf("a completion: %s", res.body)
 	}
 	if res := p.read("odd", "test:png"); res.Header.Get("Content-Type") != "image/png" || res.Header.Get("Content-Disposition") != "" || base64.StdEncoding.EncodeToString(res.body) != pngData {
@@ -275,4 +275,90 @@ func TestResourcesByKey(t *testing.T) {
 	if res := p.read("odd", "test:html"); res.StatusCode != http.StatusUnauthorized {
 		t.Errorf("without a key: %d", res.StatusCode)
 	}
+}
+
+// Behind two bridges resources and prompts are what they are behind one, under the names that the inner one gives them.
+func TestResourcesBehindBridge(t *testing.T) {
+	servers := func() map[string]server {
+		return map[string]server{"odd": mode(t, mcptest.Offers), "odd too": mode(t, mcptest.Offers), "demo": {"command": "bridge", "args": []string{"demo"}}}
+	}
+	test := func(t *testing.T, a *process) {
+		a.ready()
+		o := a.offer("/resources/b?limit=3")
+		var all []string
+		for {
+			for _, r := range o.Resources {
+				all = append(all, r.URI)
+			}
+			for _, r := range o.Templates {
+				all = append(all, r.URITemplate)
+			}
+			if o.Next == "" {
+				break
+			}
+			o = a.offer("/resources/b" + o.Next)
+		}
+		for _, uri := range []string{"bridge:odd:test:html", "bridge:odd+too:test:html", "bridge:demo:demo://notes/arch", "bridge:odd:test:huge/{bytes}"} {
+			if !slices.Contains(all, uri) {
+				t.Errorf("%s is not among %q", uri, all)
+			}
+		}
+		if o.LastError != "" || len(o.Skipped) != 0 {
+			t.Errorf("left out are %+v, %s", o.Skipped, o.LastError)
+		}
+		exact := strings.TrimSuffix(mcptest.ExactContents, " }")
+		for _, uri := range []string{"bridge:odd:test:exact", "bridge:odd+too:test:exact"} {
+			if res := a.read("b", uri); res.StatusCode != 200 || !strings.HasPrefix(string(res.body), exact+",") {
+				t.Errorf("%s: %d %s", uri, res.StatusCode, res.body)
+			}
+		}
+		if res := a.read("b", "bridge:odd:test:png"); res.Header.Get("Content-Type") != "image/png" || base64.StdEncoding.EncodeToString(res.body) != pngData {
+			t.Errorf("an image: %v", res.Header)
+		}
+		if res := a.read("b", "demo://notes/arch"); !strings.HasPrefix(string(res.body), "# Arch") {
+			t.Errorf("a note by the URI that its server has: %d %.100s", res.StatusCode, res.body)
+		}
+		wantProblem(t, a.read("b", "bridge:odd:test:none"), 404, "not-found", "Resource not found")
+		wantProblem(t, a.read("b", "test:html"), 404, "not-found", "several servers")
+		wantProblem(t, a.read("b", "bridge:none:test:html"), 404, "not-found", "unknown resource")
+
+		if res := a.do("POST", "/prompts/b/odd__exact", ""); res.StatusCode != 200 || !strings.HasPrefix(string(res.body), strings.TrimSuffix(mcptest.ExactPrompt, " }")) {
+			t.Errorf("a prompt: %d %s", res.StatusCode, res.body)
+		}
+		var loud string
+		for _, p := range a.offer("/prompts/b").Prompts {
+			if strings.HasPrefix(p.Name, "odd_too__say") {
+				loud = p.Name
+			}
+		}
+		if res := a.do("POST", "/prompts/b/"+url.PathEscape(loud), `{"what":"x"}`); !strings.Contains(string(res.body), `,"name":"say it/loud","arguments":{"what":"x"}}`) {
+			t.Errorf("%q: %s", loud, res.body)
+		}
+		wantProblem(t, a.do("POST", "/prompts/b/"+url.PathEscape(loud), `{"what":""}`), 422, "invalid-arguments", "nothing to say")
+		body := `{"ref":{"type":"ref/resource","uri":"bridge:odd:test:huge/{bytes}"},"argument":{"name":"bytes","value":"1"}}`
+		if res := a.do("POST", "/complete/b", body); !strings.Contains(string(res.body), `"ref":{"type":"ref/resource","uri":"test:huge/{bytes}"}`) {
+			t.Errorf("a completion: %s", res.body)
+		}
+		if res := a.read("b", "bridge:odd:test:change"); res.StatusCode != 200 {
+			t.Errorf("change: %d %s", res.StatusCode, res.body)
+		}
+		until(t, "the new resource is listed through both", func() bool {
+			for _, r := range a.offer("/resources/b").Resources {
+				if r.URI == "bridge:odd:test:new/0" {
+					return true
+				}
+			}
+			return false
+		})
+	}
+	for name, protocol := range map[string]string{"modern": "auto", "sessions": "2025-11-25"} {
+		t.Run(name, func(t *testing.T) {
+			b := start(t, servers(), nil)
+			b.ready()
+			test(t, start(t, map[string]server{"b": {"url": b.base + "/mcp", "protocol": protocol}}, nil))
+		})
+	}
+	t.Run("stdio", func(t *testing.T) {
+		test(t, start(t, map[string]server{"b": published(t, servers())}, nil))
+	})
 }
