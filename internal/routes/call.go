@@ -218,7 +218,8 @@ func (s *server) callAnswers() map[string]*huma.Response {
 	m := s.answers(ok,
 		bridge.Malformed, Unauthenticated, bridge.Forbidden, bridge.NotFound, NotAcceptable, SchemaChanged, TooLarge, UnsupportedMediaType,
 		bridge.InvalidArguments, bridge.ToolError, bridge.RateLimited, bridge.UpstreamError, bridge.UpstreamAuth, bridge.OutcomeUnknown,
-		bridge.ResultTooLarge, bridge.InvalidResult, bridge.Overloaded, bridge.Unavailable, bridge.NotReady, bridge.DeadlineExceeded)
+		bridge.ResultTooLarge, bridge.InvalidResult, bridge.Overloaded, bridge.Unavailable, bridge.NotReady, bridge.DeadlineExceeded,
+		bridge.IdempotencyConflict, bridge.StoreUnavailable)
 	ok.Content["text/event-stream"] = &huma.MediaType{Schema: &huma.Schema{Type: huma.TypeString}}
 	m["202"] = s.jsonAnswer("The call goes on as a job: with Prefer: respond-async, or because the server asks something.", JobInfo{})
 	m["202"].Headers = map[string]*huma.Header{
