@@ -16,6 +16,7 @@ import (
 
 	"mcpbridge/internal/artifacts"
 	"mcpbridge/internal/bridge"
+	"mcpbridge/internal/identity"
 	"mcpbridge/internal/jobs"
 )
 
@@ -506,5 +507,20 @@ func TestIdempotencyKey(t *testing.T) {
 	}
 	for _, k := range []string{`""`, `"`, `"x`, "\u00e9", strings.Repeat("x", 256)} {
 		c.do("POST", "/tools/demo/echo", `{}`, "Idempotency-Key: "+k).wantProblem(t, 400, bridge.Malformed)
+	}
+}
+
+// A call that goes by a job tells its caller's rate like any other.
+func TestRateOfJobs(t *testing.T) {
+	f := newFixture().withJobs(t, jobs.Options{})
+	f.returns(`{"content":[]}`)
+	f.opts.Allowance = func(bridge.Caller) (identity.Allowance, bool) {
+		return identity.Allowance{Burst: 20, Full: 12 * time.Second, Left: 3, Reset: time.Second}, true
+	}
+	c := f.serve(t)
+	for _, header := range []string{"Prefer: respond-async", "Prefer: respond-async, wait=60", "Accept: text/event-stream", "Idempotency-Key: k"} {
+		if r := c.do("POST", "/tools/demo/echo", `{}`, header); r.header.Get("RateLimit") != `"calls";r=3;t=1` {
+			t.Errorf("%s: %d %v", header, r.status, r.header)
+		}
 	}
 }
