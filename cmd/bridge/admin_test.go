@@ -366,7 +366,7 @@ func TestAdminReset(t *testing.T) {
 // A user's own server is seen and called by that user alone, and only an admin changes it.
 func TestAdminUserServer(t *testing.T) {
 	remote, others := mcptest.Start(t, mcptest.HTTPRaw, "ok"), mcptest.Start(t, mcptest.HTTPRaw, "ok")
-	root, rootEntry := newKey(t, "root", map[string]any{"scopes": []string{"call", "admin"}})
+	root, rootEntry := newKey(t, "root", map[string]any{"user": "op", "scopes": []string{"call", "admin"}})
 	ann, annEntry := newKey(t, "ann", map[string]any{"user": "ann/1"})
 	bob, bobEntry := newKey(t, "bob", map[string]any{"user": "ann/1", "tenant": "acme"})
 	_, more := stateFile(t)
@@ -391,6 +391,11 @@ func TestAdminUserServer(t *testing.T) {
 		t.Errorf("DELETE: %d %s", res.StatusCode, res.body)
 	}
 	until(t, "the user sees everybody's", func() bool { return strings.Join(p.names(as(ann)...), " ") == "notes/pid" })
+	for _, what := range []string{"put", "deleted"} {
+		if line := `"a server was ` + what + ` through the administration","server":"notes of user ann/1","caller":"root","user":"op"`; !strings.Contains(p.log(), line) {
+			t.Errorf("the log does not say who did that: %s", line)
+		}
+	}
 }
 
 // A cluster of Redis servers keeps and pushes entries as one server does.
