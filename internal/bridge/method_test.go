@@ -81,6 +81,10 @@ func TestPromptWantsInput(t *testing.T) {
 	if err != nil || string(a.Result.Raw) != `{"messages":[]}` {
 		t.Fatalf("answer %v, %v", a, err)
 	}
+	w, _ = newOffers(`{"resultType":"input_required","inputRequests":{"k":{"method":"elicitation/create","params":{}}}}`)
+	if _, err := w.Invoke(t.Context(), &Call{Handle: "s", Method: ReadResource, Tool: "a:1"}); KindOf(err) != UpstreamError || !strings.Contains(err.Error(), "only when a tool is called") {
+		t.Errorf("nobody to ask: %v", err)
+	}
 	if got := string(sent.Resume); got != `"inputResponses":{"k":{"action":"decline"}},"requestState":"s"` {
 		t.Errorf("resumed with %s", got)
 	}

@@ -75,6 +75,9 @@ func sleep(ctx context.Context, d time.Duration) error {
 
 // fulfil has the caller reply to what the server wants, and returns the members that say so in the call's params.
 func (b *Bridge) fulfil(ctx context.Context, c *Call, t *Tool, w *Wanted) ([]byte, error) {
+	if c.Ask == nil && c.Method != CallTool {
+		return nil, &Error{Kind: UpstreamError, Op: "bridge.fulfil", Msg: fmt.Sprintf("The server %q asks its caller something, who can answer only when a tool is called.", c.Handle)}
+	}
 	if c.Ask == nil || !t.Target.Asks {
 		return nil, &Error{Kind: UpstreamError, Op: "bridge.fulfil", Msg: fmt.Sprintf("The server %q asks its caller something, which its configuration does not let it (elicitation: true).", c.Handle)}
 	}

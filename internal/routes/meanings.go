@@ -45,8 +45,8 @@ var meanings = map[bridge.Kind]meaning{
 	},
 	bridge.NotFound: {
 		404, "Not found",
-		"There is no such path, server, tool or artifact, or this caller may not see it; or the pointer leads to nothing in the artifact.",
-		"Look at GET /tools for the servers and tools there are, and at GET /artifacts for the caller's artifacts, which expire. A tool can be left out because its schema cannot be used; GET /tools/{handle} says so under skipped. For a pointer, resolved is how far it leads, and keys or length is what is there.",
+		"There is no such path, server, tool, resource, prompt or artifact, or this caller may not see it; or the pointer leads to nothing in the artifact.",
+		"Look at GET /tools for the servers and tools there are, at GET /resources/{handle} and /prompts/{handle} for what else a server has, and at GET /artifacts for the caller's artifacts, which expire. A tool can be left out because its schema cannot be used; GET /tools/{handle} says so under skipped. For a pointer, resolved is how far it leads, and keys or length is what is there.",
 	},
 	MethodNotAllowed: {
 		405, "Method not allowed",
@@ -95,7 +95,7 @@ var meanings = map[bridge.Kind]meaning{
 	},
 	bridge.InvalidArguments: {
 		422, "Invalid arguments",
-		"The arguments do not fit the tool's schema, and the tool was not called; or the entry of a server is not right, and nothing was changed.",
+		"The arguments do not fit the tool's schema, and the tool was not called; or a prompt, or its server, does not take them; or the entry of a server is not right, and nothing was changed.",
 		"Mend what errors lists; GET /tools/{handle}/{tool} has a tool's schema.",
 	},
 	bridge.ToolError: {
