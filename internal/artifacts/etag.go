@@ -19,5 +19,5 @@ func (a *Artifact) ETag(view string, parts ...string) string {
 
 // SummaryTag names the settings that summaries depend on.
 func (k *Keeper) SummaryTag() string {
-	return strconv.Itoa(k.after) + "." + strconv.Itoa(k.chars)
+	return strconv.Itoa(k.after) + "." + strconv.Itoa(k.chars) + "." + strconv.Itoa(k.promote)
 }

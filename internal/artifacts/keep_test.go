@@ -382,6 +382,18 @@ func TestETags(t *testing.T) {
 	})
 }
 
+// Each setting that a summary depends on changes its tag.
+func TestSummaryTags(t *testing.T) {
+	tags := map[string]bool{}
+	for _, o := range []Options{{}, {SummaryAfter: 2000}, {SummaryChars: 1000}, {PromoteBytes: 500}} {
+		o.Store = NewMemory(1)
+		tags[New(o).SummaryTag()] = true
+	}
+	if len(tags) != 4 {
+		t.Errorf("the tags are %v", tags)
+	}
+}
+
 func TestText(t *testing.T) {
 	k := New(Options{Store: pieces{NewMemory(1 << 30)}})
 	var inner strings.Builder

@@ -34,7 +34,7 @@ func TestSummaries(t *testing.T) {
 			{"a blob", `{"type":"resource","resource":{"uri":"x:1","mimeType":"a/b","blob":"` + png + `"}}`, `{"type":"resource","resource":{"@ref":"REF.1","@bytes":4044}}`},
 			{"data of another kind", `{"type":"text","data":"` + strings.Repeat("a", 1001) + `"}`, `{"type":"text","data":"[SUMMARY: 1001 chars] ` + strings.Repeat("a", 500) + `..."}`},
 			{"a blob without uri", `{"blob":"` + strings.Repeat("a", 1001) + `"}`, `{"blob":"[SUMMARY: 1001 chars] ` + strings.Repeat("a", 500) + `..."}`},
-			{"nested", `{"a":{"k":"` + strings.Repeat("a", 1995) + `"},"b":{"k":"` + strings.Repeat("a", 1990) + `"},"c":[{"k":"` + strings.Repeat("a", 1995) + `"}]}`, `{"a":{"@ref":"REF.1","@bytes":2003},"b":{"k":"[SUMMARY: 1990 chars] ` + strings.Repeat("a", 500) + `..."},"c":[{"@ref":"REF.2","@bytes":2003}]}`},
+			{"nested", `{"a":{"k":"` + strings.Repeat("a", 1993) + `"},"b":{"k":"` + strings.Repeat("a", 1992) + `"},"c":[{"k":"` + strings.Repeat("a", 1993) + `"}]}`, `{"a":{"@ref":"REF.1","@bytes":2001},"b":{"k":"[SUMMARY: 1992 chars] ` + strings.Repeat("a", 500) + `..."},"c":[{"@ref":"REF.2","@bytes":2001}]}`},
 			{"an array is never nested", `{"a":[` + strings.Repeat("1,", 3000) + `1]}`, `{"a":[` + strings.Repeat("1,", 3000) + `1]}`},
 			{"compact size counts", `{"a":{"k":` + strings.Repeat(" ", 3000) + `1}}`, `{"a":{"k":1}}`},
 		} {
