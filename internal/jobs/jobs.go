@@ -3,6 +3,12 @@
 // events; whoever waits for it, streams it, or asks for it later looks at the same [Job].
 // A job that callers can find by its ID is published; one that only its request
 // knows costs little more than the call itself.
+//
+// Bridges that have a Redis in common share what is published, and the calls that
+// are to be made once: shared.go is where that begins. Each bridge keeps and runs its
+// jobs as if it were alone, and writes them behind the callers' backs (mirror.go); of
+// the others' it reads the records and events (watch.go), and tells their bridges
+// what is to be done with them (exchange.go).
 package jobs
 
 import (
@@ -258,111 +264,6 @@ func (m *Manager) sweepLocked(now time.Time) {
 			continue
 		}
 		m.jobs[owner] = all
-	}
-}
-
-// find returns the owner's published job of that ID, or nil.
-func (m *Manager) find(o bridge.Owner, id string) *Job {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	for _, j := range m.jobs[o] {
-		if j.ID() == id && !j.expired(time.Now()) {
-			return j
-		}
-	}
-	return nil
-}
-
-// ErrUnknown is the error of whoever names a job that it does not have.
-var ErrUnknown error = &bridge.Error{Kind: bridge.NotFound, Op: "jobs.find", Msg: "You have no such job; GET /jobs lists those that you have. A job is forgotten some time after its end."}
-
-// Read returns how the caller's job is, and its events behind the given one as far as they are still kept.
-func (m *Manager) Read(ctx context.Context, c bridge.Caller, id string, after uint64) (Record, []Event, error) {
-	o := c.Owner()
-	switch j := m.find(o, id); {
-	case j != nil:
-		rec, events, _ := j.Changes(after)
-		return rec, events, nil
-	case m.shared != nil:
-		return m.shared.read(ctx, o, hashOf(o, id), after)
-	default:
-		return Record{}, nil, ErrUnknown
-	}
-}
-
-// Changes is like Read, and returns a channel besides that is closed when there may
-// be more, unless ctx ends before.
-func (m *Manager) Changes(ctx context.Context, c bridge.Caller, id string, after uint64) (Record, []Event, <-chan struct{}, error) {
-	o := c.Owner()
-	switch j := m.find(o, id); {
-	case j != nil:
-		rec, events, more := j.Changes(after)
-		return rec, events, more, nil
-	case m.shared != nil:
-		return m.shared.changes(ctx, o, id, after)
-	default:
-		return Record{}, nil, nil, ErrUnknown
-	}
-}
-
-// List returns the caller's jobs, newest first, without the results that they hold themselves.
-func (m *Manager) List(ctx context.Context, c bridge.Caller) ([]Record, error) {
-	own := m.list(c.Owner())
-	if m.shared == nil {
-		return own, nil
-	}
-	all, err := m.shared.list(ctx, c.Owner())
-	if err != nil {
-		return nil, err
-	}
-	// Of its own jobs this bridge knows more.
-	here := make(map[string]bool, len(own))
-	for _, rec := range own {
-		here[rec.ID] = true
-	}
-	all = slices.DeleteFunc(all, func(r Record) bool { return here[r.ID] })
-	all = append(all, own...)
-	slices.SortStableFunc(all, func(a, b Record) int { return b.Created.Compare(a.Created) })
-	return all, nil
-}
-
-func (m *Manager) list(o bridge.Owner) (all []Record) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	for _, j := range slices.Backward(m.jobs[o]) {
-		if !j.expired(time.Now()) {
-			rec := j.Record()
-			rec.Data = nil
-			all = append(all, rec)
-		}
-	}
-	return all
-}
-
-// Cancel ends the caller's job, which stays readable. One that has ended is left as it is.
-func (m *Manager) Cancel(ctx context.Context, c bridge.Caller, id string) error {
-	switch j := m.find(c.Owner(), id); {
-	case j != nil:
-		j.cancel(errByCaller)
-		return nil
-	case m.shared != nil:
-		return m.shared.cancel(ctx, c.Owner(), id)
-	default:
-		return ErrUnknown
-	}
-}
-
-// Reply answers what the caller's job asks. The errors are of kind JobConflict
-// if it asks nothing, and InvalidArguments, with pointers into replies, if a
-// reply is missing or does not fit.
-func (m *Manager) Reply(ctx context.Context, c bridge.Caller, id string, replies map[string]bridge.Reply) error {
-	switch j := m.find(c.Owner(), id); {
-	case j != nil:
-		return j.reply(replies)
-	case m.shared != nil:
-		return m.shared.reply(ctx, c.Owner(), id, replies)
-	default:
-		return ErrUnknown
 	}
 }
 

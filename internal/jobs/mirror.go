@@ -216,7 +216,6 @@ func (s *shared) write(ctx context.Context, jobs []*Job) error {
 			j.touch()
 			continue
 		}
-		j.show(us[i].version)
 		w := &j.mirrored.written
 		w.known = true
 		if us[i].list != "" {
@@ -226,6 +225,7 @@ func (s *shared) write(ctx context.Context, jobs []*Job) error {
 		if e := us[i].events; len(e) > 0 {
 			w.last = e[len(e)-1].ID
 		}
+		j.show(us[i].version)
 	}
 	return nil
 }

@@ -82,7 +82,7 @@ func (p *Problem) Err() error {
 
 // An Event is something that happened to a job.
 type Event struct {
-	ID   uint64          `json:"id"`   // from 1, without gaps
+	ID   uint64          `json:"id"`   // from 1; where another bridge runs the job, some that were soon forgotten may be missing
 	Type string          `json:"type"` // progress, log, input, state, result or problem
 	Data json.RawMessage `json:"data"`
 }
