@@ -139,11 +139,13 @@ func (r *reloader) applyLocked(ctx context.Context, why string, began time.Time)
 		r.note(err)
 		return err
 	}
-	// Until the swap, calls go to either.
+	// Until the swap, calls go to either, but not those of who is not to make any more: new servers may be slow to come.
 	r.app.headers.set(headerNames(r.used(), next.used))
+	r.app.callers.Revoke(callers(cfg.Bridge.Auth, r.origin.loopback))
 	changes, err := r.app.catalogue.Apply(ctx, next.servers, next.users)
 	if err != nil {
 		r.app.headers.set(headerNames(r.used()))
+		r.app.replaceCallers(r.cfg.Bridge.Auth, r.origin.loopback)
 		return err
 	}
 	r.app.headers.set(headerNames(next.used))

@@ -370,3 +370,22 @@ func TestReloadCallers(t *testing.T) {
 		}
 	}
 }
+
+// A key that is taken away is bad at once, also while a new server of the same change keeps everybody waiting.
+func TestReloadRevokesAtOnce(t *testing.T) {
+	one, oneEntry := newKey(t, "one", map[string]any{"scopes": []string{"call", "admin"}})
+	two, twoEntry := newKey(t, "two", nil)
+	p, f := startFile(t, nil, map[string]any{"auth": map[string]any{"keys": []any{oneEntry, twoEntry}}})
+	status := func(key string) int { return p.do("GET", "/tools", "", "X-API-Key", key).StatusCode }
+	if status(one) != 200 || status(two) != 200 {
+		t.Fatalf("at first: %d, %d", status(one), status(two))
+	}
+	f.more = map[string]any{"auth": map[string]any{"keys": []any{oneEntry}}, "shutdownGrace": "1s"}
+	f.replace(f.text(map[string]server{"silent": with(mode(t, mcptest.NeverAnswerInitialize), "handshakeTimeout", "5m")}))
+	until(t, "the key is bad", func() bool { return status(two) == 401 })
+	var st routes.Status
+	decode(t, p.do("GET", "/status", "", "X-API-Key", one), &st)
+	if st.Config.Reloads != 0 {
+		t.Error("the change was applied by then, which shows nothing")
+	}
+}

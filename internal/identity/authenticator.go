@@ -73,6 +73,7 @@ type roster struct {
 	issuers   map[string]*issuer // :: URL -> issuer
 	anonymous *Grant
 	user      string // of anonymous
+	open      bool   // nobody can show who they are, so what they show means nothing
 }
 
 // A known is a token that was found to be right.
@@ -101,7 +102,7 @@ func (a *Authenticator) Replace(o Options) {
 	a.replacing.Lock()
 	defer a.replacing.Unlock()
 	old := a.current.Load()
-	r := &roster{keys: make(map[Digest]bridge.Caller, len(o.Keys)), issuers: make(map[string]*issuer), anonymous: o.Anonymous, user: o.User}
+	r := &roster{keys: make(map[Digest]bridge.Caller, len(o.Keys)), issuers: make(map[string]*issuer), anonymous: o.Anonymous, user: o.User, open: o.open()}
 	for _, k := range o.Keys {
 		r.keys[k.Hash] = bridge.Caller{ID: k.ID, User: k.User, Tenant: k.Tenant, Scopes: k.Scopes, Rule: k.Rule}
 	}
@@ -125,6 +126,33 @@ func (a *Authenticator) Replace(o Options) {
 	a.current.Store(r)
 }
 
+// open reports whether everybody is the anonymous caller.
+func (o *Options) open() bool { return len(o.Keys)+len(o.Issuers) == 0 && o.Anonymous != nil }
+
+// Revoke takes away the keys, the issuers and the anonymous caller that other options do
+// not have, for every request that begins from now on, and changes nothing else: for
+// options that are to take the place of the present ones later.
+func (a *Authenticator) Revoke(o Options) {
+	a.replacing.Lock()
+	defer a.replacing.Unlock()
+	old := a.current.Load()
+	r := &roster{keys: make(map[Digest]bridge.Caller, len(o.Keys)), issuers: make(map[string]*issuer), user: old.user, open: old.open && o.open()}
+	if o.Anonymous != nil {
+		r.anonymous = old.anonymous
+	}
+	for _, k := range o.Keys {
+		if c, ok := old.keys[k.Hash]; ok {
+			r.keys[k.Hash] = c
+		}
+	}
+	for _, i := range o.Issuers {
+		if was := old.issuers[i.URL]; was != nil {
+			r.issuers[i.URL] = was
+		}
+	}
+	a.current.Store(r)
+}
+
 // Caller returns who makes the request: by the key or token in Authorization or
 // X-API-Key, or the anonymous caller if there is none. The error is of kind
 // Unauthenticated, with [ErrNoCredential] in its tree if there was no credential
@@ -132,8 +160,7 @@ func (a *Authenticator) Replace(o Options) {
 // A credential that is wrong never makes an anonymous caller.
 func (a *Authenticator) Caller(r *http.Request) (bridge.Caller, error) {
 	now := a.current.Load()
-	if len(now.keys) == 0 && len(now.issuers) == 0 && now.anonymous != nil {
-		// Nobody can show who they are, so what they show means nothing.
+	if now.open {
 		return now.nobody(), nil
 	}
 	credential, err := credentialOf(r.Header)

@@ -130,6 +130,46 @@ func TestReplaceKeys(t *testing.T) {
 	}
 }
 
+// What later options lack goes at once; what they have anew or otherwise comes with them.
+func TestRevoke(t *testing.T) {
+	stays, goes, comes := NewKey(), NewKey(), NewKey()
+	guest, other := &Grant{Scopes: bridge.ScopeCall}, &Grant{Scopes: bridge.AllScopes}
+	before := Options{Keys: []Key{{ID: "stays", Hash: digest(stays)}, {ID: "goes", Hash: digest(goes)}}, Issuers: []Issuer{{URL: "https://a.example"}, {URL: "https://b.example"}}, Anonymous: guest}
+	after := Options{Keys: []Key{{ID: "other", Hash: digest(stays)}, {ID: "comes", Hash: digest(comes)}}, Issuers: []Issuer{{URL: "https://b.example"}, {URL: "https://c.example"}}}
+	a := New(before, slog.New(slog.DiscardHandler))
+	kept := a.current.Load().issuers["https://b.example"]
+	a.Revoke(after)
+	if c, err := a.Caller(request("X-API-Key: " + stays)); err != nil || c.ID != "stays" {
+		t.Errorf("the key that stays: %+v %v", c, err)
+	}
+	for name, key := range map[string]string{"the key that goes": goes, "the key that comes": comes} {
+		_, err := a.Caller(request("X-API-Key: " + key))
+		wantRefused(t, name, err, key)
+	}
+	if _, err := a.Caller(request()); !errors.Is(err, ErrNoCredential) {
+		t.Errorf("a guest: %v, want %v", err, ErrNoCredential)
+	}
+	if now := a.current.Load().issuers; len(now) != 1 || now["https://b.example"] != kept {
+		t.Errorf("issuers %v, want the one that stays as it was", now)
+	}
+
+	// Where the last key goes, a wrong one still makes no guest; where keys come, nobody has shown who they are.
+	a.Replace(before)
+	a.Revoke(Options{Anonymous: other})
+	if c, err := a.Caller(request()); err != nil || c.Scopes != guest.Scopes {
+		t.Errorf("a guest who stays: %+v %v", c, err)
+	}
+	_, err := a.Caller(request("X-API-Key: " + goes))
+	wantRefused(t, "the last key", err, goes)
+	open := New(Options{Anonymous: guest}, slog.New(slog.DiscardHandler))
+	open.Revoke(after)
+	if _, err := open.Caller(request()); !errors.Is(err, ErrNoCredential) {
+		t.Errorf("where keys come: %v, want %v", err, ErrNoCredential)
+	}
+	_, err = open.Caller(request("X-API-Key: " + goes))
+	wantRefused(t, "where keys come", err, goes)
+}
+
 func TestDigest(t *testing.T) {
 	key := NewKey()
 	if key == NewKey() || !strings.HasPrefix(key, "mcpb_") || len(key) != 5+52 || strings.ToLower(key) != key {
