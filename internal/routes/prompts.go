@@ -38,22 +38,41 @@ func (s *server) promptRoutes() {
 		Description: "The prompts of the server, with the arguments that each takes.",
 		Responses:   linked(s.answers(s.jsonAnswer("A page of the list.", PromptList{}), bridge.Malformed, Unauthenticated, bridge.Forbidden, bridge.NotFound)),
 	}, s.listPrompts)
-	result := objectAnswer("The result as the server sent it.", `{"messages":[{"role":"user","content":{"type":"text","text":"Explain this to a curious child."}}]}`)
+	body := &huma.RequestBody{
+		Description: "The arguments.",
+		Content: map[string]*huma.MediaType{"application/json": {
+			Schema:  &huma.Schema{Type: huma.TypeObject, AdditionalProperties: &huma.Schema{Type: huma.TypeString}},
+			Example: json.RawMessage(`{"note":"arch"}`),
+		}},
+	}
+	result := func() *huma.Response {
+		return objectAnswer("The result as the server sent it.", `{"messages":[{"role":"user","content":{"type":"text","text":"Explain this to a curious child."}}]}`)
+	}
 	s.register(huma.Operation{
 		Method: http.MethodPost, Path: "/prompts/{handle}/{prompt}", OperationID: "get-prompt", Tags: []string{"resources"},
 		Summary:     "Get a prompt",
 		Description: "Has the server make the prompt's messages. The body is its arguments, one JSON object of texts; an empty body is {}.",
 		Parameters:  []*huma.Param{handleParam, param("path", "prompt", "The prompt's name, percent-encoded: a slash in it is %2F."), waitParam},
-		RequestBody: &huma.RequestBody{
-			Description: "The arguments.",
-			Content: map[string]*huma.MediaType{"application/json": {
-				Schema:  &huma.Schema{Type: huma.TypeObject, AdditionalProperties: &huma.Schema{Type: huma.TypeString}},
-				Example: json.RawMessage(`{"note":"arch"}`),
-			}},
-		},
-		Responses: s.askAnswers(result, TooLarge, UnsupportedMediaType, bridge.InvalidArguments),
+		RequestBody: body,
+		Responses:   s.askAnswers(result(), TooLarge, UnsupportedMediaType, bridge.InvalidArguments),
 	}, func(x *exchange, r *http.Request) error {
 		return x.askJSON(r, &bridge.Call{Handle: segment(r, "handle"), Method: bridge.GetPrompt, Tool: segment(r, "prompt")})
+	})
+	name := param("query", "prompt", "The prompt's name.")
+	name.Required = true
+	s.register(huma.Operation{
+		Method: http.MethodPost, Path: "/prompts/{handle}", OperationID: "get-prompt-by-query", Tags: []string{"resources"},
+		Summary:     "Get a prompt named in the query",
+		Description: "The same as POST /prompts/{handle}/{prompt}, for names that a path or a proxy cannot carry.",
+		Parameters:  []*huma.Param{handleParam, name, waitParam},
+		RequestBody: body,
+		Responses:   s.askAnswers(result(), TooLarge, UnsupportedMediaType, bridge.InvalidArguments),
+	}, func(x *exchange, r *http.Request) error {
+		prompt, err := only(r, "prompt", "prompt: POST /prompts/{handle}?prompt=name, or POST /prompts/{handle}/{prompt}")
+		if err != nil {
+			return err
+		}
+		return x.askJSON(r, &bridge.Call{Handle: segment(r, "handle"), Method: bridge.GetPrompt, Tool: prompt})
 	})
 }
 
@@ -74,7 +93,7 @@ func (s *server) listPrompts(x *exchange, r *http.Request, in *offerInput) error
 	for _, e := range srv.Prompts[from:to] {
 		p.Prompts = append(p.Prompts, PromptInfo{
 			Name: e.Name, Title: e.Title, Description: e.Description, Arguments: raw.Get(e.Raw, "arguments"),
-			Links: PromptLinks{Get: up + promptsRef(srv.Handle) + "/" + url.PathEscape(e.Name)},
+			Links: PromptLinks{Get: up + promptRef(srv.Handle, e.Name)},
 		})
 	}
 	return x.writeJSON(r, "", p)
@@ -82,6 +101,14 @@ func (s *server) listPrompts(x *exchange, r *http.Request, in *offerInput) error
 
 // promptsRef is the path of a server's prompts, from the root.
 func promptsRef(handle string) string { return "prompts/" + url.PathEscape(handle) }
+
+// promptRef is the path of a prompt, from the root, where its arguments are posted.
+func promptRef(handle, prompt string) string {
+	if prompt == "." || prompt == ".." { // as with tools, no segment can carry these
+		return promptsRef(handle) + "?prompt=" + url.QueryEscape(prompt)
+	}
+	return promptsRef(handle) + "/" + url.PathEscape(prompt)
+}
 
 // askJSON makes a call that the body has the arguments of, and answers with its result as it came.
 func (x *exchange) askJSON(r *http.Request, c *bridge.Call) error {

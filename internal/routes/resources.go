@@ -168,19 +168,10 @@ func resourcesRef(handle string) string { return "resources/" + url.PathEscape(h
 func (s *server) readResource(x *exchange, r *http.Request) error {
 	c := &bridge.Call{Handle: segment(r, "handle"), Method: bridge.ReadResource}
 	x.call = c
-	q, err := query(r)
-	if err != nil {
+	var err error
+	if c.Tool, err = only(r, "uri", "resource: GET /resources/{handle}/content?uri=…, with & and = in the URI percent-encoded"); err != nil {
 		return err
 	}
-	for k := range q {
-		if k != "uri" {
-			return &bridge.Error{Kind: bridge.Malformed, Op: "routes.resource", Msg: fmt.Sprintf("The query key %.100q is unknown; reading takes uri. A URI with & or = in it must be percent-encoded.", k)}
-		}
-	}
-	if len(q["uri"]) != 1 || q["uri"][0] == "" {
-		return &bridge.Error{Kind: bridge.Malformed, Op: "routes.resource", Msg: "The query must name one resource: GET /resources/{handle}/content?uri=…"}
-	}
-	c.Tool = q["uri"][0]
 	a, err := x.ask(r, c)
 	if err != nil {
 		return err
@@ -201,6 +192,23 @@ func (s *server) readResource(x *exchange, r *http.Request) error {
 	}
 	x.send(r, http.StatusOK, "application/json", a.Result.Raw)
 	return nil
+}
+
+// only returns the value of the one key that the query has, which names what is wanted.
+func only(r *http.Request, key, what string) (string, error) {
+	q, err := query(r)
+	if err != nil {
+		return "", err
+	}
+	for k := range q {
+		if k != key {
+			return "", &bridge.Error{Kind: bridge.Malformed, Op: "routes.query", Msg: fmt.Sprintf("The query key %.100q is unknown; it is to name one %s.", k, what)}
+		}
+	}
+	if len(q[key]) != 1 || q[key][0] == "" {
+		return "", &bridge.Error{Kind: bridge.Malformed, Op: "routes.query", Msg: fmt.Sprintf("The query must name one %s.", what)}
+	}
+	return q[key][0], nil
 }
 
 // varyContent is shared by all answers, and so never appended to.

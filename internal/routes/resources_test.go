@@ -272,6 +272,14 @@ func TestPrompts(t *testing.T) {
 	if params := string(got.Tool.Params) + string(got.Args); params != `"name":"free","arguments":{}` {
 		t.Errorf("params = %s", params)
 	}
+	c.do("POST", "/prompts/demo?prompt=a/b", `{"who":""}`).wantOK(t, result)
+	c.do("POST", "/prompts/demo/?prompt=a%2Fb", `{"who":""}`).wantOK(t, result)
+	for _, q := range []string{"", "?prompt=", "?prompt=a&prompt=b", "?prompt=free&who=x", "?%zz"} {
+		c.do("POST", "/prompts/demo"+q, "{}").wantProblem(t, 400, bridge.Malformed)
+	}
+	if got := promptRef("a b", ".."); got != "prompts/a%20b?prompt=.." {
+		t.Errorf("the reference of .. is %s", got)
+	}
 	p := c.do("POST", "/prompts/demo/a%2Fb", `{"x/y":5,"z":null}`).wantProblem(t, 422, bridge.InvalidArguments)
 	want := []any{
 		map[string]any{"pointer": "/x~1y", "message": "must be a string: the arguments of prompts are texts"},
