@@ -51,11 +51,11 @@ func offers([]string) (*server, error) {
 
 func offeredResources(params json.RawMessage, changes int) string {
 	if strings.Contains(string(params), `"cursor":"2"`) {
-		more := ""
+		var more strings.Builder
 		for i := range changes {
-			more += fmt.Sprintf(`,{"uri":"test:new/%d"}`, i)
+			fmt.Fprintf(&more, `,{"uri":"test:new/%d"}`, i)
 		}
-		return `{"resources":[{"uri":"test:exact"},{"uri":"test:html"},5,{"name":"no uri"}` + more + `]}`
+		return `{"resources":[{"uri":"test:exact"},{"uri":"test:html"},5,{"name":"no uri"}` + more.String() + `]}`
 	}
 	return `{"resources":[{ "uri":"test:html","name":"a page","size":1e1 },{"uri":"test:png","name":7,"mimeType":[]}],"nextCursor":"2"}`
 }

@@ -237,7 +237,7 @@ func TestOffersFail(t *testing.T) {
 // The caller's view and the handles that it asks for bound what is listed and asked.
 func TestOffersNarrowed(t *testing.T) {
 	f := newFixture(t, twoServers()...)
-	f.allows = func(_ bridge.Caller, handle, name string) bool { return name != "x:1" && name != "say it/loud" }
+	f.allows = func(_ bridge.Caller, _, name string) bool { return name != "x:1" && name != "say it/loud" }
 	f.client = func(_ context.Context, r bridge.Request) (*bridge.Result, error) {
 		return r.Method.Parse([]byte(`{"contents":[]}`))
 	}
@@ -290,6 +290,19 @@ func TestOffersChange(t *testing.T) {
 		}
 		if got := fmt.Sprint(offers(t, cs)); got != "[bridge:one:x:same bridge:two__:x:same bridge:two__:two:{id} one__p "+names[len(names)-1]+"]" {
 			t.Errorf("the lists are %s", got)
+		}
+	})
+}
+
+// Whatever the handle and the URI, the one that is published leads back to both.
+func FuzzURIs(f *testing.F) {
+	f.Add("files", "file:///a b%20")
+	f.Add("s ü:", "x:{id}")
+	f.Add("", ":")
+	f.Fuzz(func(t *testing.T, handle, uri string) {
+		h, u, ok := splitURI(publicURI(handle, uri))
+		if !ok || h != handle || u != uri {
+			t.Errorf("%q of %q became %q of %q", uri, handle, u, h)
 		}
 	})
 }
