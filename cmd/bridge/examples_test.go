@@ -30,6 +30,19 @@ func TestArtifactsExample(t *testing.T) {
 			t.Errorf("the script does not show %q:\n%s", want, out)
 		}
 	}
+	calls := 0
+	for line := range strings.Lines(string(out)) { // as a person copies them
+		if call, ok := strings.CutPrefix(line, "$ curl -i "); ok {
+			calls++
+			shown, err := exec.CommandContext(t.Context(), "bash", "-c", "curl -sSi "+call).CombinedOutput()
+			if err != nil || !bytes.Contains(shown, []byte("Artifact-Ref: mcp~")) {
+				t.Errorf("%s%v\n%s", line, err, shown)
+			}
+		}
+	}
+	if calls != 2 {
+		t.Errorf("the script shows %d calls", calls)
+	}
 	png, err := os.ReadFile(filepath.Join(dir, "picture.png"))
 	if err != nil || !bytes.HasPrefix(png, []byte("\x89PNG\r\n\x1a\n")) {
 		t.Errorf("the picture: %v, %.20q", err, png)
