@@ -18,7 +18,7 @@ func TestLongExample(t *testing.T) {
 	}
 	for want, times := range map[string]int{
 		"Long running operation completed. Duration: 1 seconds, Steps: 24.": 4, // plain, streamed, as the job's result, and in its events
-		"event: progress":                8,
+		"event: progress":                48,
 		"event: result":                  2,
 		`"state":"input_required"`:       1,
 		`"pointer":"/1/content/integer"`: 1,
