@@ -164,7 +164,9 @@ func (w walker) response(at string, r map[string]any) {
 	}
 	w.media(at, r)
 	for _, h := range r["headers"].(map[string]any) {
-		w.resolves(at+"/headers", h.(map[string]any)["$ref"].(string))
+		if ref, ok := h.(map[string]any)["$ref"].(string); ok {
+			w.resolves(at+"/headers", ref)
+		}
 	}
 }
 

@@ -11,10 +11,13 @@ import (
 func (o *Options) operation(w *writer, t *bridge.Tool, id string) {
 	o.request(w, t, id)
 	w.key("responses").open('{')
-	w.key("200").open('{').text("description", "What the tool returned.")
+	w.key("200").open('{').text("description", okDescription)
 	w.key("headers").open('{').bytes(okHeaders).close('}')
 	w.key("content").open('{').key("application/json").open('{').key("schema").bytes(published(t).output)
 	w.close('}').close('}').close('}')
+	if asks(t) {
+		w.reference("202", "responses", "Accepted")
+	}
 	w.bytes(problemAnswers).close('}')
 	hints(w, t)
 }

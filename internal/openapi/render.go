@@ -1,6 +1,7 @@
 package openapi
 
 import (
+	"slices"
 	"strings"
 
 	"mcpbridge/internal/bridge"
@@ -96,8 +97,14 @@ func tagDescription(s *bridge.Server) string {
 // components writes what the operations refer to, and ends the document.
 func components(w *writer, servers []*bridge.Server, sec security) []byte {
 	w.bytes(sec.wanted)
+	if anyAsks(servers) {
+		return parts(w, servers, both(commonSchemas, jobSchema), both(accepted, commonResponses), sec.schemes)
+	}
 	return parts(w, servers, commonSchemas, commonResponses, sec.schemes)
 }
+
+// both returns the members of two objects, neither of which is empty.
+func both(a, b []byte) []byte { return slices.Concat(a, []byte{','}, b) }
 
 func parts(w *writer, servers []*bridge.Server, schemas, responses, schemes []byte) []byte {
 	w.key("components").open('{')
