@@ -66,6 +66,13 @@ func (e *embedder) keyword(out []member, n *node, m member, s shape, strict bool
 		if m.val.is(raw.Number) && portable(m.val) {
 			out = append(out, m)
 		}
+	case "pattern":
+		if isPattern(m.val.text()) {
+			out = append(out, m)
+		}
+	case "patternProperties":
+		named := slices.DeleteFunc(slices.Clone(m.val.members), func(p member) bool { return !isPattern(p.key) })
+		out = e.shaped(out, member{m.key, object(named...)}, s, strict)
 	case "unevaluatedProperties", "unevaluatedItems", "contentEncoding", "contentMediaType", "contentSchema":
 		// Hosts of tools refuse schemas that have them.
 		if strict {

@@ -70,3 +70,10 @@ func (p *pattern) MatchString(s string) bool {
 	}
 	return ok
 }
+
+// isPattern reports whether an expression is one. With another, which nobody can
+// match, a document would be invalid, and what generators make of it would not start.
+func isPattern(expr string) bool {
+	_, err := newPattern(expr, nil)
+	return err == nil
+}
