@@ -439,6 +439,9 @@ func TestBadSchemas(t *testing.T) {
 		t.Fatal(err)
 	}
 	checkStructure(t, doc.(map[string]any)) // operation ids are unique, references lead somewhere
+	if p := published(s.Tools[3]); bytes.Contains(p.input, []byte(`"pattern"`)) {
+		t.Errorf("%s has a pattern that is none", p.input)
+	}
 	if got, want := len(doc.(map[string]any)["paths"].(map[string]any)), 7; got != want {
 		t.Errorf("%d tools are offered, want %d", got, want)
 	}
