@@ -175,9 +175,18 @@ func TestInputWait(t *testing.T) {
 	p.ready()
 	for handle, want := range map[string]string{"modern": "deadline-exceeded", "pipe": "deadline-exceeded", "http": "upstream-error", "stdio": "upstream-error"} {
 		j := p.asked(handle, "ask", `{}`, 1)
-		if got := p.job(j.ID, "failed"); got.Problem.Code != want {
-			t.Errorf("%s: %+v, want %s", handle, got.Problem, want)
-		}
+		// A long poll ends at once while the job asks.
+		until(t, "the question's time is up", func() bool {
+			var now jobView
+			decode(t, p.get("/jobs/"+j.ID), &now)
+			if now.State != "failed" {
+				return false
+			}
+			if now.Problem.Code != want {
+				t.Errorf("%s: %+v, want %s", handle, now.Problem, want)
+			}
+			return true
+		})
 		wantProblem(t, p.reply(j.ID, `{"action":"cancel"}`, 409), 409, "job-conflict", "asks nothing")
 	}
 }
