@@ -9,6 +9,7 @@ import (
 	"mcpbridge/internal/artifacts"
 	"mcpbridge/internal/bridge"
 	"mcpbridge/internal/config"
+	"mcpbridge/internal/identity"
 	"mcpbridge/internal/openapi"
 )
 
@@ -28,7 +29,7 @@ func newKeeper(a config.Artifacts, log *slog.Logger) (*artifacts.Keeper, artifac
 	return artifacts.New(artifacts.Options{
 		Store: store, TTL: a.TTL, PromoteBytes: int(a.PromoteBytes),
 		SummaryAfter: a.SummaryAfter, SummaryChars: a.SummaryChars, Summaries: a.Summaries,
-		Types: types, Log: log,
+		Types: types, Allows: identity.Rules{}.Allows, Log: log,
 	}), store, nil
 }
 

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"slices"
 	"strings"
@@ -27,9 +28,7 @@ func newKey(t *testing.T, id string, more map[string]any) (key string, entry map
 		t.Fatal(err)
 	}
 	entry = map[string]any{"id": id, "hash": digest.String()}
-	for k, v := range more {
-		entry[k] = v
-	}
+	maps.Copy(entry, more)
 	return key, entry
 }
 
@@ -55,9 +54,7 @@ func TestCallers(t *testing.T) {
 	token := func(user string, more map[string]any) string {
 		t.Helper()
 		claims := map[string]any{"iss": issuer.URL, "aud": "bridge", "sub": user, "exp": time.Now().Add(time.Hour).Unix(), "scope": "openid call"}
-		for k, v := range more {
-			claims[k] = v
-		}
+		maps.Copy(claims, more)
 		body, err := json.Marshal(claims)
 		if err != nil {
 			t.Fatal(err)
@@ -256,7 +253,7 @@ func TestCallersOfConfiguration(t *testing.T) {
 	}{
 		{"nothing, on loopback", config.Auth{}, true, identity.Options{Anonymous: &identity.Grant{Scopes: bridge.AllScopes}, User: "local"}},
 		{"nothing, beyond", config.Auth{}, false, identity.Options{Anonymous: &identity.Grant{Scopes: bridge.ScopeCall}, User: "local"}},
-		{"a policy, on loopback", config.Auth{Anonymous: &burst}, true, identity.Options{Anonymous: &identity.Grant{Scopes: bridge.AllScopes, Rule: &bursting}}},
+		{"a policy, on loopback", config.Auth{Anonymous: &burst}, true, identity.Options{Anonymous: &identity.Grant{Scopes: bridge.ScopeCall, Rule: &bursting}}},
 		{"a policy, beyond", config.Auth{Anonymous: &rated}, false, identity.Options{Anonymous: &identity.Grant{Scopes: bridge.ScopeCall, Rule: rule}}},
 		{"keys", config.Auth{Keys: []config.Key{key}}, true, identity.Options{Keys: []identity.Key{wantKey}}},
 		{"tokens and guests", config.Auth{JWT: []config.JWT{jwt}, Anonymous: &rated}, true, identity.Options{
@@ -275,6 +272,27 @@ func TestCallersOfConfiguration(t *testing.T) {
 		if got := operator(auth); got.User != user {
 			t.Errorf("the operator is %q, want %q", got.User, user)
 		}
+	}
+}
+
+// A file that has lost its keys, being cut off, say, must not open the bridge to everybody.
+func TestKeysAreNotLost(t *testing.T) {
+	mine, entry := newKey(t, "mine", map[string]any{"scopes": []string{"call", "admin"}})
+	auth := map[string]any{"auth": map[string]any{"keys": []any{entry}}}
+	p, f := startFile(t, map[string]server{}, auth)
+	admin := []string{"X-API-Key", mine}
+	for _, text := range []string{`{"mcpServers": {}}`, `{"mcpServers": {}, "bridge": {"auth": {"keys": []}}}`, `{"mcpServers": {}, "bridge": {"auth": {"anonymous": {"allow": ["*/*"]}}}}`} {
+		f.replace(text)
+		until(t, "the file is refused: "+text, func() bool {
+			return strings.Contains(string(p.do("GET", "/status", "", admin...).body), "no longer says who callers are")
+		})
+		if got := p.do("GET", "/tools", "").StatusCode; got != 401 {
+			t.Errorf("%s: without a key %d, want 401", text, got)
+		}
+		f.replace(f.text(map[string]server{}))
+		until(t, "the good file is back", func() bool {
+			return !strings.Contains(string(p.do("GET", "/status", "", admin...).body), "no longer says")
+		})
 	}
 }
 

@@ -52,7 +52,7 @@ func (c *checkCmd) Run(ctx context.Context, io streams) error {
 		if failed > 0 {
 			return fmt.Errorf("the configuration is valid, but %s cannot be used", count(failed, "server"))
 		}
-		fmt.Fprintf(io.stdout, "The configuration is valid and every server answers; serve listens on %s.\n", cfg.Bridge.Listen)
+		fmt.Fprintf(io.stdout, "The configuration is valid and every server that can be asked answers; serve listens on %s.\n", cfg.Bridge.Listen)
 		return nil
 	})
 }

@@ -38,7 +38,7 @@ func (a *app) replaceCallers(auth config.Auth, loopback bool) {
 func needsCredential(a config.Auth) bool { return a.Enabled() && a.Anonymous == nil }
 
 // callers turns what the configuration says about callers into options. Where
-// nobody can show who they are, whoever is on this machine may do everything, and
+// nothing is said, whoever is on this machine may do everything, and
 // others, if they are let in at all, no more than call tools.
 func callers(a config.Auth, loopback bool) identity.Options {
 	var o identity.Options
@@ -67,10 +67,10 @@ func callers(a config.Auth, loopback bool) identity.Options {
 	if !a.Enabled() {
 		if a.Anonymous == nil {
 			o.User = localUser
-		}
-		o.Anonymous = cmp.Or(o.Anonymous, &identity.Grant{Scopes: bridge.ScopeCall})
-		if loopback {
-			o.Anonymous.Scopes = bridge.AllScopes
+			o.Anonymous = &identity.Grant{Scopes: bridge.ScopeCall}
+			if loopback {
+				o.Anonymous.Scopes = bridge.AllScopes
+			}
 		}
 	}
 	return o

@@ -27,8 +27,8 @@ func (a *app) newJobs(store artifacts.Store) *jobs.Manager {
 			err := schemas.Compile(t)
 			return t.Arguments, err
 		},
-		Ended: a.jobEnded,
-		TTL:   b.Jobs.TTL, PerCaller: b.Jobs.PerCaller, InputWait: b.Jobs.InputWait, Events: b.Jobs.Events,
+		Allows: a.bridge.Policy.Allows, Ended: a.jobEnded,
+		TTL: b.Jobs.TTL, PerCaller: b.Jobs.PerCaller, InputWait: b.Jobs.InputWait, Events: b.Jobs.Events,
 		KeyTTL: b.Idempotency.TTL, Redis: shared, Log: a.log,
 	})
 	a.services = append(a.services, m.Run)

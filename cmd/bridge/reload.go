@@ -38,7 +38,6 @@ type reloader struct {
 type origin struct {
 	file     *config.File // nil without one
 	listen   string       // as the file says; the command line may say something else
-	insecure bool         // as on the command line
 	loopback bool         // only this machine can connect
 	hangup   chan os.Signal
 }
@@ -189,11 +188,12 @@ func (r *reloader) readFile(ctx context.Context) (*config.Config, error) {
 	if err != nil {
 		return nil, err
 	}
+	if r.cfg.Bridge.Auth.Enabled() && !cfg.Bridge.Auth.Enabled() {
+		// A file that was cut off, say, must not open the bridge to everybody.
+		return nil, errors.New("the file no longer says who callers are (bridge.auth.keys, bridge.auth.jwt); a bridge that asks for credentials goes on doing so until it is restarted")
+	}
 	var said bytes.Buffer
-	err = errors.Join(
-		config.CheckExposure(r.app.config.Bridge.Listen, cfg.Bridge.Auth.Enabled(), r.origin.insecure),
-		checkServed(&said, cfg),
-	)
+	err = checkServed(&said, cfg)
 	for line := range strings.Lines(said.String()) {
 		r.app.log.LogAttrs(ctx, slog.LevelWarn, "configuration file", slog.String("warning", strings.TrimPrefix(strings.TrimSpace(line), "bridge: warning: ")))
 	}

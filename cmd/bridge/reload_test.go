@@ -353,7 +353,7 @@ func TestReloadCallers(t *testing.T) {
 	until(t, "a file without keys is refused", func() bool {
 		var st routes.Status
 		decode(t, p.do("GET", "/status", "", "X-API-Key", one), &st)
-		return st.Config.Stale && strings.Contains(strings.Join(st.Config.Errors, ""), "can be reached from other machines")
+		return st.Config.Stale && strings.Contains(strings.Join(st.Config.Errors, ""), "no longer says who callers are")
 	})
 	if status(one) != 200 || status("") != 401 {
 		t.Errorf("after a file without keys: %d with one, %d without", status(one), status(""))

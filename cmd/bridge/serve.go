@@ -33,7 +33,7 @@ func (c *serveCmd) Run(ctx context.Context, io streams) error {
 	if err != nil {
 		return err
 	}
-	from := origin{file: file, listen: cfg.Bridge.Listen, insecure: c.InsecureNoAuth, hangup: make(chan os.Signal, 1)}
+	from := origin{file: file, listen: cfg.Bridge.Listen, hangup: make(chan os.Signal, 1)}
 	signal.Notify(from.hangup, syscall.SIGHUP)
 	defer signal.Stop(from.hangup)
 	if c.Listen != "" {

@@ -36,6 +36,10 @@ type Options struct {
 	// a check of the JSON of one, or nil if any will do. They may replace built-in ones.
 	Types map[string]func(doc []byte) error
 
+	// Allows says whether the caller may call a tool of a server now: what it may not
+	// call, it may not read either, though another key of the same user made it. Nil allows all.
+	Allows func(c bridge.Caller, handle, tool string) bool
+
 	Log *slog.Logger // nil discards
 }
 
@@ -48,6 +52,7 @@ type Keeper struct {
 	chars     int
 	summaries *lru.Cache[summaryKey, string] // nil: no cache
 	types     map[string]func([]byte) error
+	allows    func(c bridge.Caller, handle, tool string) bool
 	log       *slog.Logger
 
 	kept, tooBig, failed atomic.Int64
@@ -61,7 +66,10 @@ func New(o Options) *Keeper {
 	k := &Keeper{
 		store: o.Store, ttl: cmp.Or(o.TTL, time.Hour), promote: cmp.Or(o.PromoteBytes, 2000),
 		after: cmp.Or(o.SummaryAfter, 1000), chars: cmp.Or(o.SummaryChars, 500),
-		types: allTypes(o.Types), log: cmp.Or(o.Log, slog.New(slog.DiscardHandler)),
+		types: allTypes(o.Types), allows: o.Allows, log: cmp.Or(o.Log, slog.New(slog.DiscardHandler)),
+	}
+	if k.allows == nil {
+		k.allows = func(bridge.Caller, string, string) bool { return true }
 	}
 	if o.Summaries > 0 {
 		k.summaries, _ = lru.New[summaryKey, string](o.Summaries) // fails only for sizes below 1
@@ -170,6 +178,9 @@ func (k *Keeper) Open(ctx context.Context, c bridge.Caller, ref string) (*Artifa
 	if err != nil {
 		return nil, opened(err)
 	}
+	if !k.allows(c, rec.Handle, rec.Tool) {
+		return nil, notFound()
+	}
 	a := &Artifact{k: k, rec: rec, meta: metaOf(rec)}
 	x := openIndex(src, rec.Spans)
 	a.c = newCursor(src, x, rec.Body)
@@ -200,7 +211,7 @@ type Page struct {
 var errCursor = &bridge.Error{Kind: bridge.Malformed, Op: "artifacts.List", Msg: "The cursor is not one that this list gave out; leave it out to begin anew."}
 
 // List returns the caller's artifacts behind a cursor, the newest first, limit at
-// most. Nested artifacts and parts of lists are not in it. The errors are of kind Malformed and StoreUnavailable.
+// most, and fewer where it may not read some. Nested artifacts and parts of lists are not in it. The errors are of kind Malformed and StoreUnavailable.
 func (k *Keeper) List(ctx context.Context, c bridge.Caller, cursor string, limit int) (*Page, error) {
 	if limit < 1 {
 		return nil, &bridge.Error{Kind: bridge.Malformed, Op: "artifacts.List", Msg: "limit must be at least 1."}
@@ -209,9 +220,11 @@ func (k *Keeper) List(ctx context.Context, c bridge.Caller, cursor string, limit
 	if err != nil {
 		return nil, err
 	}
-	p := &Page{Artifacts: make([]Meta, len(rs)), Next: next}
-	for i, r := range rs {
-		p.Artifacts[i] = metaOf(r)
+	p := &Page{Artifacts: make([]Meta, 0, len(rs)), Next: next}
+	for _, r := range rs {
+		if k.allows(c, r.Handle, r.Tool) {
+			p.Artifacts = append(p.Artifacts, metaOf(r))
+		}
 	}
 	return p, nil
 }
@@ -223,10 +236,10 @@ func (k *Keeper) Delete(ctx context.Context, c bridge.Caller, ref string) error 
 	if !ok {
 		return notFound()
 	}
+	if _, err := k.Open(ctx, c, ref); err != nil {
+		return err
+	}
 	if name.path != nil {
-		if _, err := k.Open(ctx, c, ref); err != nil {
-			return err
-		}
 		return &bridge.Error{Kind: bridge.Malformed, Op: "artifacts.Delete", Msg: "A nested artifact is a part of its parent and cannot be deleted alone; delete " + name.root + "."}
 	}
 	return opened(k.store.remove(ctx, ownerOf(c), name.root))

@@ -183,7 +183,7 @@ func (b *Budget) Allowance(c bridge.Caller) (Allowance, bool) {
 }
 
 func overRate(l bridge.Limits, wait time.Duration) error {
-	rate := fmt.Sprintf("%g calls a second", l.PerSecond)
+	rate := fmt.Sprintf("%.3g calls a second", l.PerSecond)
 	if l.PerSecond < 1 {
 		rate = fmt.Sprintf("one call in %v", time.Duration(float64(time.Second)/l.PerSecond).Round(time.Millisecond))
 	}

@@ -32,6 +32,9 @@ type Options struct {
 	// Compile makes the check of a question's schema.
 	Compile func(schema []byte) (bridge.Checker, error)
 
+	// Allows says whether the caller may call a tool of a server now: a job of one that it may
+	// not call does not exist for it, though another key of the same user began it. Nil allows all.
+	Allows func(c bridge.Caller, handle, tool string) bool
 	// Ended, if set, is told of each published job that has ended.
 	Ended func(j *Job)
 
@@ -74,6 +77,9 @@ func New(o Options) *Manager {
 	o.PerCaller = cmp.Or(o.PerCaller, 100)
 	o.InputWait = cmp.Or(o.InputWait, 10*time.Minute)
 	o.Events = cmp.Or(o.Events, 1000)
+	if o.Allows == nil {
+		o.Allows = func(bridge.Caller, string, string) bool { return true }
+	}
 	o.KeyBytes = cmp.Or(o.KeyBytes, 64<<20)
 	o.KeyTTL = cmp.Or(o.KeyTTL, 24*time.Hour)
 	o.Lease = cmp.Or(o.Lease, defaultLease)

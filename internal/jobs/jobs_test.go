@@ -199,6 +199,32 @@ func TestCancel(t *testing.T) {
 	}
 }
 
+// Another key of the same user, which may not call the tool, does not find its jobs.
+func TestAllows(t *testing.T) {
+	m := manager(t, Options{Allows: func(c bridge.Caller, handle, tool string) bool { return c.ID == "wide" || handle+"/"+tool == "s/open" }},
+		func(context.Context, *bridge.Call) (*bridge.Answer, error) { return answers(t, "1") })
+	wide, narrow := bridge.Caller{ID: "wide", User: "ann"}, bridge.Caller{ID: "narrow", User: "ann"}
+	open := submit(t, m, &bridge.Call{Handle: "s", Tool: "open", Caller: wide})
+	secret := submit(t, m, &bridge.Call{Handle: "s", Tool: "secret", Caller: wide})
+	<-open.Done()
+	<-secret.Done()
+	if list, err := m.List(t.Context(), narrow); err != nil || len(list) != 1 || list[0].ID != open.ID() {
+		t.Errorf("the narrow key lists %v, %v", list, err)
+	}
+	if list, err := m.List(t.Context(), wide); err != nil || len(list) != 2 {
+		t.Errorf("the wide key lists %v, %v", list, err)
+	}
+	_, _, err := m.Read(t.Context(), narrow, secret.ID(), 0)
+	wantKind(t, err, bridge.NotFound, "no such job")
+	_, _, _, err = m.Changes(t.Context(), narrow, secret.ID(), 0)
+	wantKind(t, err, bridge.NotFound, "no such job")
+	wantKind(t, m.Cancel(t.Context(), narrow, secret.ID()), bridge.NotFound, "no such job")
+	wantKind(t, m.Reply(t.Context(), narrow, secret.ID(), nil), bridge.NotFound, "no such job")
+	if _, _, err := m.Read(t.Context(), narrow, open.ID(), 0); err != nil {
+		t.Error(err)
+	}
+}
+
 // A call that only its request knows ends with it; one that can be found goes on.
 func TestLeave(t *testing.T) {
 	gone := errors.New("the caller hung up")

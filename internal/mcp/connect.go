@@ -15,8 +15,10 @@ import (
 // attemptLocked returns the attempt under way, or begins one.
 func (p *Pool) attemptLocked(s *slot) *attempt {
 	if s.attempt == nil {
-		s.attempt = &attempt{done: make(chan struct{})}
-		// The attempt belongs to all who wait for it, so it outlives the caller that began it; Close ends it.
+		// The attempt belongs to all who wait for it, so it outlives the caller that began it; Close
+		// ends it, and so does the endpoint's last detaching.
+		ctx, cancel := context.WithCancel(p.ctx)
+		s.attempt = &attempt{ctx: ctx, cancel: cancel, done: make(chan struct{})}
 		p.work.Go(func() { p.connect(s, s.attempt) })
 	}
 	return s.attempt
@@ -24,9 +26,10 @@ func (p *Pool) attemptLocked(s *slot) *attempt {
 
 // connect makes the attempt a on the slot s.
 func (p *Pool) connect(s *slot, a *attempt) {
+	defer a.cancel()
 	id, name := s.id, nameOf(s.id)
 	start := time.Now()
-	conn, err := p.dial(s)
+	conn, err := p.dial(a.ctx, s)
 	var client *Client
 	switch {
 	case err == nil:
@@ -36,6 +39,10 @@ func (p *Pool) connect(s *slot, a *attempt) {
 			slog.String("peer", conn.Peer().Name), slog.String("protocol", conn.Peer().Protocol), slog.Duration("took", time.Since(start)))
 	case p.ctx.Err() != nil:
 		a.err = &bridge.Error{Kind: bridge.Unavailable, Op: "mcp.Client", Msg: "The bridge is stopping.", Err: err}
+	case a.ctx.Err() != nil: // which says nothing of the server
+		p.mu.Lock()
+		a.err = p.goneErrorLocked(id)
+		p.mu.Unlock()
 	default:
 		a.err = (&Client{name: name}).explain(err, nil)
 		if e, ok := errors.AsType[*bridge.Error](a.err); ok && e.Kind != bridge.Overloaded { // our own limit says nothing of the server
@@ -77,11 +84,11 @@ func (p *Pool) closeIfDetached(s *slot) {
 
 // dial connects when a turn is free. An endpoint that stays silent gives up its
 // turn, so that a few hanging servers do not keep all others waiting.
-func (p *Pool) dial(s *slot) (rpc.Conn, error) {
+func (p *Pool) dial(ctx context.Context, s *slot) (rpc.Conn, error) {
 	select {
 	case p.turns <- struct{}{}:
-	case <-p.ctx.Done():
-		return nil, p.ctx.Err()
+	case <-ctx.Done():
+		return nil, ctx.Err()
 	}
 	giveBack := sync.OnceFunc(func() { <-p.turns })
 	defer giveBack()
@@ -90,12 +97,12 @@ func (p *Pool) dial(s *slot) (rpc.Conn, error) {
 	endpoint, options := s.endpoint, s.options
 	p.mu.Unlock()
 	if !s.process {
-		return endpoint.Connect(p.ctx, options)
+		return endpoint.Connect(ctx, options)
 	}
 	if err := p.reserveProcess(); err != nil {
 		return nil, err
 	}
-	conn, err := endpoint.Connect(p.ctx, options)
+	conn, err := endpoint.Connect(ctx, options)
 	if err != nil {
 		p.freeProcess()
 	}

@@ -68,8 +68,10 @@ type slot struct {
 
 // An attempt is one try to connect, which any number of callers wait for.
 type attempt struct {
-	done chan struct{} // closed when err is set
-	err  error
+	ctx    context.Context
+	cancel context.CancelFunc
+	done   chan struct{} // closed when err is set
+	err    error
 }
 
 // A listener is told what happens to an endpoint's client. It must not block.
@@ -144,6 +146,9 @@ func (p *Pool) detach(ctx context.Context, id bridge.EndpointID, l listener) (la
 	last = len(s.listeners) == 0
 	if last {
 		delete(p.slots, id)
+		if s.attempt != nil {
+			s.attempt.cancel() // it would only make a process that nobody wants
+		}
 	}
 	p.mu.Unlock()
 	if last {

@@ -344,6 +344,43 @@ func TestDetachWhileConnecting(t *testing.T) {
 	})
 }
 
+// An attempt that nobody wants any more ends, with the process that it has started;
+// who waits for it learns that the server is gone, and looks for another.
+func TestDetachEndsAttempts(t *testing.T) {
+	began, ended := make(chan struct{}), make(chan error, 1)
+	s := &fakeServer{name: "silent", process: true, connect: func(ctx context.Context) error {
+		close(began)
+		<-ctx.Done()
+		ended <- context.Cause(ctx)
+		return ctx.Err()
+	}}
+	p := NewPool(PoolOptions{Circuit: failsIfTold{t}})
+	defer p.Close()
+	l := deaf{}
+	id := p.attach(s, rpc.Options{}, 0, l)
+	waits := make(chan error, 1)
+	go func() {
+		_, _, err := p.Client(t.Context(), &bridge.Target{Endpoint: id})
+		waits <- err
+	}()
+	<-began
+	p.detach(t.Context(), id, l)
+	<-ended
+	if e, ok := errors.AsType[*bridge.Error](<-waits); !ok || !e.Gone {
+		t.Errorf("who waited got %v, want to be told that the server is gone", e)
+	}
+}
+
+// failsIfTold is a circuit that is to learn nothing.
+type failsIfTold struct{ t *testing.T }
+
+func (failsIfTold) Open(bridge.EndpointID) error { return nil }
+func (f failsIfTold) ConnectFailed(_ bridge.EndpointID, err error) {
+	f.t.Errorf("the circuit was told %v", err)
+}
+func (failsIfTold) Connected(bridge.EndpointID) {}
+
+
 // 1000 connects that fail leave as many goroutines as there were before.
 func TestFailedConnectsLeaveNothing(t *testing.T) {
 	s := &fakeServer{name: "s", process: true, connect: refuse("no such command")}

@@ -505,6 +505,10 @@ func TestIdempotencyKey(t *testing.T) {
 	if a.ID != b.ID {
 		t.Error("one key made two jobs")
 	}
+	allows := f.allows
+	f.allows = func(string, string) bool { return false }
+	c.do("POST", "/tools/demo/echo", `{"a": 1}`, "Idempotency-Key: k").wantProblem(t, 404, bridge.NotFound) // also what it was answered before
+	f.allows = allows
 	for _, k := range []string{`""`, `"`, `"x`, "\u00e9", strings.Repeat("x", 256)} {
 		c.do("POST", "/tools/demo/echo", `{}`, "Idempotency-Key: "+k).wantProblem(t, 400, bridge.Malformed)
 	}

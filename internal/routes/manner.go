@@ -115,7 +115,8 @@ func (x *exchange) viaJob(r *http.Request, c *bridge.Call, m manner, accept rang
 // begin starts the call as a job, or finds the one that it is to be.
 func (x *exchange) begin(r *http.Request, c *bridge.Call, m manner) (j *jobs.Job, err error) {
 	m.applied(x.Header())
-	if m.key != "" {
+	// Another key of the same user may have made the call, which this one may not make.
+	if m.key != "" && x.s.Bridge.Policy.Allows(c.Caller, c.Handle, c.Tool) {
 		if j, err = x.s.Jobs.Recall(r.Context(), c, m.key); err != nil {
 			return nil, err
 		}

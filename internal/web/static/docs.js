@@ -23,12 +23,19 @@
       const answer = await fetch(address, { method: 'HEAD', headers: credential() });
       await answer.arrayBuffer(); // else the browser takes it for broken off
       status = answer.status;
+      if (status === 503 && answer.headers.has('Retry-After')) {
+        // Its servers are still being connected.
+        root.textContent = 'Waiting for the servers to be connected…';
+        setTimeout(open, 1000 * Math.min(10, Number(answer.headers.get('Retry-After')) || 1));
+        return;
+      }
     } catch {
       // The page itself will tell.
     }
     if (status === 401) {
       askForKey();
     } else {
+      root.textContent = '';
       show();
     }
   }
