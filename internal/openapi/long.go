@@ -1,6 +1,10 @@
 package openapi
 
-import "mcpbridge/internal/bridge"
+import (
+	"slices"
+
+	"mcpbridge/internal/bridge"
+)
 
 // okDescription is what every operation says of its answer. The other ways of being answered are
 // said here and not in parameters and media types of their own: those would change the
@@ -53,10 +57,8 @@ func asks(t *bridge.Tool) bool { return t.Target != nil && t.Target.Asks }
 // anyAsks reports whether one of the servers has such a tool.
 func anyAsks(servers []*bridge.Server) bool {
 	for _, s := range servers {
-		for _, t := range offered(s) {
-			if asks(t) {
-				return true
-			}
+		if slices.ContainsFunc(offered(s), asks) {
+			return true
 		}
 	}
 	return false
