@@ -57,7 +57,7 @@ func (a admin) Put(ctx context.Context, by bridge.Caller, key routes.AdminKey, d
 	if err != nil {
 		return routes.AdminServer{}, false, a.writeError(err, k)
 	}
-	a.done(by, "a server was put through the administration", entryName(k))
+	a.done(by, "put", entryName(k))
 	if err := a.reloadLocked(ctx, byAdmin); err != nil {
 		return routes.AdminServer{}, false, notApplied(err)
 	}
@@ -89,7 +89,7 @@ func (a admin) Delete(ctx context.Context, by bridge.Caller, key routes.AdminKey
 		}
 		return a.writeError(err, k)
 	}
-	a.done(by, "a server was deleted through the administration", entryName(k))
+	a.done(by, "delete", entryName(k))
 	if err := a.reloadLocked(ctx, byAdmin); err != nil {
 		return notApplied(err)
 	}
@@ -107,13 +107,13 @@ func (a admin) Reset(by bridge.Caller, handle string) error {
 			a.app.circuits.Reset(e.ID)
 		}
 	}
-	a.done(by, "a server's circuit was closed through the administration", handle)
+	a.done(by, "reset", handle)
 	return nil
 }
 
 // done logs who has changed a server: of tokens, the caller is only who issued them.
 func (a admin) done(by bridge.Caller, what, server string) {
-	a.app.log.Info(what, slog.String("server", server), slog.String("caller", by.ID), slog.String("user", by.User))
+	a.app.log.Info("a server was changed through the administration", slog.String("what", what), slog.String("server", server), slog.String("caller", by.ID), slog.String("user", by.User))
 }
 
 // writable refuses changes that could be kept nowhere.

@@ -391,8 +391,8 @@ func TestAdminUserServer(t *testing.T) {
 		t.Errorf("DELETE: %d %s", res.StatusCode, res.body)
 	}
 	until(t, "the user sees everybody's", func() bool { return strings.Join(p.names(as(ann)...), " ") == "notes/pid" })
-	for _, what := range []string{"put", "deleted"} {
-		if line := `"a server was ` + what + ` through the administration","server":"notes of user ann/1","caller":"root","user":"op"`; !strings.Contains(p.log(), line) {
+	for _, what := range []string{"put", "delete"} {
+		if line := `"a server was changed through the administration","what":"` + what + `","server":"notes of user ann/1","caller":"root","user":"op"`; !strings.Contains(p.log(), line) {
 			t.Errorf("the log does not say who did that: %s", line)
 		}
 	}

@@ -20,6 +20,7 @@ import (
 	"mcpbridge/internal/mcp"
 	"mcpbridge/internal/mcp/stdio"
 	"mcpbridge/internal/openapi"
+	"mcpbridge/internal/telemetry"
 )
 
 // An app is everything that a command needs to see and call tools. Its parts
@@ -41,6 +42,7 @@ type app struct {
 	headers    callerHeaders           // what callers bring for servers
 
 	mcp       func(http.ResponseWriter, *http.Request, bridge.Caller) // serves MCP clients; nil until publish
+	metrics   *telemetry.Metrics                                      // nil until serve
 	jobs      *jobs.Manager                                           // nil until serve
 	merged    *merged                                                 // the servers that it began with
 	reload    *reloader                                               // nil until serve

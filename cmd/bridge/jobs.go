@@ -43,8 +43,11 @@ func (a *app) jobEnded(j *jobs.Job) {
 		slog.String("caller", c.Caller.ID), slog.String("handle", rec.Handle), slog.String("tool", rec.Tool),
 		slog.Duration("queue", c.Timing.Queue), slog.Duration("upstream", c.Timing.Upstream),
 	}
+	code := bridge.Kind("")
 	if rec.Problem != nil {
-		attrs = append(attrs, slog.String("code", string(rec.Problem.Kind)))
+		code = rec.Problem.Kind
+		attrs = append(attrs, slog.String("code", string(code)))
 	}
+	a.observe(rec.Handle, code, time.Since(rec.Created))
 	a.log.LogAttrs(context.Background(), slog.LevelInfo, "job ended", attrs...)
 }

@@ -34,5 +34,4 @@ func TestLongExample(t *testing.T) {
 	if strings.Contains(string(out), "artifact_ref\":\"\"") {
 		t.Errorf("a result is not kept:\n%s", out)
 	}
-
 }

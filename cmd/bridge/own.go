@@ -27,7 +27,7 @@ func (a *app) own(s config.Server, limits mcp.Limits) (*mcp.Own, error) {
 	return &mcp.Own{
 		ByTenant: s.Sharing == config.PerTenant, Headers: takenHeaders(&s), Template: e.ID().Sum,
 		For: func(c bridge.Caller) (mcp.Endpoint, error) {
-			lookup := func(ref string) (string, error) { return callerValue(&c, s.Handle, ref) }
+			lookup := func(ref string) (string, error) { return callerValue(&c, ref) }
 			resolved, err := resolve(s, lookup, checkWord)
 			if err != nil {
 				return nil, forbidden(s.Handle, err)
@@ -74,7 +74,7 @@ func resolve(s config.Server, lookup func(ref string) (string, error), word func
 }
 
 // callerValue returns what a reference to the caller stands for, which is never empty.
-func callerValue(c *bridge.Caller, handle, ref string) (string, error) {
+func callerValue(c *bridge.Caller, ref string) (string, error) {
 	var values []string
 	what := "a " + ref
 	switch header, isHeader := strings.CutPrefix(ref, "header."); {

@@ -79,6 +79,7 @@ func serve(ctx context.Context, cfg *config.Config, from origin, log *slog.Logge
 	a.services = append(a.services, a.reload.services()...)
 	clients := a.publish()
 	defer clients.Close()
+	a.metrics = a.newMetrics(keeper)
 	a.jobs = a.newJobs(store)
 	defer func() { err = errors.Join(err, a.jobs.Close()) }()
 	var stopping atomic.Bool
@@ -133,7 +134,7 @@ func (a *app) handler(keeper *artifacts.Keeper, loopback bool, stopping *atomic.
 		Bridge: a.bridge, Documents: a.documents, Log: a.log, Version: version,
 		BasePath: b.BasePath, Hosts: b.Hosts, Loopback: loopback, Origins: b.CORS.Origins, MCPO: b.Compat.MCPO,
 		RequestBytes: b.Limits.RequestBytes, MaxTimeout: b.Timeouts.MaxTimeout,
-		Status: func() routes.Status { return a.status(keeper) }, Artifacts: keeper, Jobs: a.jobs, MCP: a.mcp, Admin: a.reload.admin(),
+		Status: func() routes.Status { return a.status(keeper) }, Artifacts: keeper, Jobs: a.jobs, Metrics: a.metrics, Observe: a.observe, MCP: a.mcp, Admin: a.reload.admin(),
 		Caller: a.headers.with(a.callers.Caller), Allowance: a.budget.Allowance,
 		Ready: func() bool { return !stopping.Load() && a.catalogue.Snapshot(bridge.Caller{}).Ready },
 	})

@@ -21,7 +21,7 @@ func replaced(endpoint string, check Checker) *Snapshot {
 
 // hasGone makes so many clients fail because their endpoint has gone, and calls then each time.
 func (w *world) hasGone(times int, then func()) {
-	w.client = func(t *Target) error {
+	w.client = func(*Target) error {
 		if times == 0 {
 			return nil
 		}

@@ -23,15 +23,15 @@ func credentialOf(h http.Header) (string, error) {
 	if len(authorization) == 1 {
 		scheme, token, _ := strings.Cut(authorization[0], " ")
 		if found = strings.TrimLeft(token, " "); !strings.EqualFold(scheme, "Bearer") || found == "" {
-			return "", refused(errors.New("Authorization is not Bearer and a credential"))
+			return "", refused(errors.New("the Authorization header is not Bearer and a credential"))
 		}
 	}
 	if len(key) == 1 {
 		if key[0] == "" {
-			return "", refused(errors.New("X-API-Key is empty"))
+			return "", refused(errors.New("the X-API-Key header is empty"))
 		}
 		if found != "" && found != key[0] {
-			return "", refused(errors.New("Authorization and X-API-Key have different credentials"))
+			return "", refused(errors.New("the headers Authorization and X-API-Key have different credentials"))
 		}
 		found = key[0]
 	}

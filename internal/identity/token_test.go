@@ -3,7 +3,6 @@ package identity
 import (
 	"bytes"
 	"context"
-	"crypto"
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
@@ -235,7 +234,7 @@ func TestNamesOfUsers(t *testing.T) {
 				t.Errorf("%q: %+v %v", name, c, err)
 			}
 			key := account{c.ID, c.Owner()}.key()
-			if strings.Trim(key, "mcpbridge:ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_") != "" || keys[key] != "" {
+			if strings.Trim(key, ":ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_") != "" || keys[key] != "" {
 				t.Errorf("%q has the key %q in a Redis, which is also that of %q", name, key, keys[key])
 			}
 			keys[key] = name
@@ -490,7 +489,7 @@ func TestKeySet(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var public crypto.PublicKey = key.Public()
+	public := key.Public()
 	for name, tt := range map[string]struct {
 		key  jose.JSONWebKey
 		want bool

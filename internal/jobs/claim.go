@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"time"
 
 	"mcpbridge/internal/bridge"
@@ -105,7 +106,7 @@ func (c claim) settled(a *bridge.Answer, err error) ([]byte, error) {
 		return c.encode(nil)
 	}
 	c.Raw, c.Data = len(raw), len(data)
-	return c.encode(append(raw[:len(raw):len(raw)], data...))
+	return c.encode(append(slices.Clip(raw), data...))
 }
 
 // outcome returns what came of the call.

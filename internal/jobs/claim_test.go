@@ -371,8 +371,8 @@ func TestOncePublishedElsewhere(t *testing.T) {
 func TestBadClaims(t *testing.T) {
 	c := startRedis(t).client(t)
 	a := newReplica(t, c, Options{}, nil)
-	print := printOf(&keyedCall)
-	good := claim{Print: print[:], Node: "x", Job: "y", Done: true, Raw: 5}
+	call := printOf(&keyedCall)
+	good := claim{Print: call[:], Node: "x", Job: "y", Done: true, Raw: 5}
 	head := func(change func(*claim)) string {
 		c := good
 		change(&c)

@@ -13,8 +13,8 @@ import (
 )
 
 // claim says that this bridge makes the call, or returns the claim of another one.
-func (s *shared) claim(ctx context.Context, j *Job, print [sha256.Size]byte) (held []byte, err error) {
-	c := claim{Print: print[:], Node: s.node, Job: j.ID(), Created: j.rec.Created}
+func (s *shared) claim(ctx context.Context, j *Job, call [sha256.Size]byte) (held []byte, err error) {
+	c := claim{Print: call[:], Node: s.node, Job: j.ID(), Created: j.rec.Created}
 	text, err := c.encode(nil)
 	if err != nil {
 		return nil, unreachable(err)

@@ -229,7 +229,7 @@ func TestAllows(t *testing.T) {
 func TestLeave(t *testing.T) {
 	gone := errors.New("the caller hung up")
 	end := make(chan struct{})
-	m := manager(t, Options{}, func(ctx context.Context, c *bridge.Call) (*bridge.Answer, error) {
+	m := manager(t, Options{}, func(ctx context.Context, _ *bridge.Call) (*bridge.Answer, error) {
 		select {
 		case <-end:
 			return answers(t, "1")
@@ -316,7 +316,7 @@ func TestDrain(t *testing.T) {
 // those that have ended are kept within bounds, and no other caller notices.
 func TestBounds(t *testing.T) {
 	end := make(chan struct{})
-	m := manager(t, Options{PerCaller: 10}, func(ctx context.Context, c *bridge.Call) (*bridge.Answer, error) {
+	m := manager(t, Options{PerCaller: 10}, func(_ context.Context, c *bridge.Call) (*bridge.Answer, error) {
 		if c.Tool == "long" {
 			<-end
 		}

@@ -25,7 +25,7 @@ func (s *shared) changes(ctx context.Context, o bridge.Owner, id string, after u
 func (s *shared) watchedOn(tag, node string) {
 	s.watchMu.Lock()
 	defer s.watchMu.Unlock()
-	if w := s.watches.all[tag]; w != nil {
+	if w := s.all[tag]; w != nil {
 		w.node = node
 	}
 }

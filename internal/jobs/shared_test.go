@@ -321,7 +321,7 @@ func TestManySharedJobs(t *testing.T) {
 	if n := c.ZCard(t.Context(), listKey(hashOf(ann.Owner(), ""))).Val(); n > 500 {
 		t.Errorf("the list in Redis has %d entries, want 500 at the most", n)
 	}
-	if n := len(a.shared.watches.all); n > 4 {
+	if n := len(a.shared.all); n > 4 {
 		t.Errorf("%d watches", n)
 	}
 }
@@ -353,7 +353,7 @@ func TestWatchesEnd(t *testing.T) {
 	eventually(t, "none is", func() bool { return channels() == 0 })
 	b.shared.watchMu.Lock()
 	defer b.shared.watchMu.Unlock()
-	if n := len(b.shared.watches.all); n != 0 {
+	if n := len(b.shared.all); n != 0 {
 		t.Errorf("%d watches are left", n)
 	}
 }

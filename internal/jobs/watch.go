@@ -60,7 +60,7 @@ func (s *shared) watch(ctx context.Context, tag string) <-chan struct{} {
 func (s *shared) wake(tag string) {
 	s.watchMu.Lock()
 	var all []*waiter
-	if w := s.watches.all[tag]; w != nil {
+	if w := s.all[tag]; w != nil {
 		all = w.takeLocked()
 	}
 	s.watchMu.Unlock()
@@ -71,7 +71,7 @@ func (s *shared) wake(tag string) {
 func (s *shared) wakeAll() {
 	s.watchMu.Lock()
 	var all []*waiter
-	for _, w := range s.watches.all {
+	for _, w := range s.all {
 		all = append(all, w.takeLocked()...)
 	}
 	s.watchMu.Unlock()
@@ -124,7 +124,7 @@ func (s *shared) listen(ctx context.Context) error {
 	channels := []string{own}
 	s.watchMu.Lock()
 	s.sub = sub // from here on watches come by themselves
-	for tag := range s.watches.all {
+	for tag := range s.all {
 		channels = append(channels, recordKey(tag))
 	}
 	s.watchMu.Unlock()
@@ -158,12 +158,12 @@ func (s *shared) listen(ctx context.Context) error {
 func (s *shared) tend(ctx context.Context) {
 	var idle, nodes []string
 	s.watchMu.Lock()
-	for tag, w := range s.watches.all {
+	for tag, w := range s.all {
 		switch {
 		case len(w.waiters) > 0 && !slices.Contains(nodes, w.node):
 			nodes = append(nodes, w.node)
 		case len(w.waiters) == 0 && time.Since(w.idle) > s.lease:
-			delete(s.watches.all, tag)
+			delete(s.all, tag)
 			idle = append(idle, recordKey(tag))
 		}
 	}
@@ -180,7 +180,7 @@ func (s *shared) tend(ctx context.Context) {
 	}
 	var all []*waiter
 	s.watchMu.Lock()
-	for _, w := range s.watches.all {
+	for _, w := range s.all {
 		if slices.Contains(dead, w.node) {
 			all = append(all, w.takeLocked()...)
 		}

@@ -355,7 +355,7 @@ func TestDetachEndsAttempts(t *testing.T) {
 		return ctx.Err()
 	}}
 	p := NewPool(PoolOptions{Circuit: failsIfTold{t}})
-	defer p.Close()
+	defer func() { _ = p.Close() }()
 	l := deaf{}
 	id := p.attach(s, rpc.Options{}, 0, l)
 	waits := make(chan error, 1)
@@ -365,7 +365,9 @@ func TestDetachEndsAttempts(t *testing.T) {
 	}()
 	<-began
 	p.detach(t.Context(), id, l)
-	<-ended
+	if err := <-ended; err == nil {
+		t.Error("the attempt goes on")
+	}
 	if e, ok := errors.AsType[*bridge.Error](<-waits); !ok || !e.Gone {
 		t.Errorf("who waited got %v, want to be told that the server is gone", e)
 	}
@@ -379,7 +381,6 @@ func (f failsIfTold) ConnectFailed(_ bridge.EndpointID, err error) {
 	f.t.Errorf("the circuit was told %v", err)
 }
 func (failsIfTold) Connected(bridge.EndpointID) {}
-
 
 // 1000 connects that fail leave as many goroutines as there were before.
 func TestFailedConnectsLeaveNothing(t *testing.T) {

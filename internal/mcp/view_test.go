@@ -36,7 +36,7 @@ func (f *family) member(values ...string) *fakeServer {
 	}
 	name := fmt.Sprintf("%s%q", f.name, values)
 	if f.members[name] == nil {
-		f.members[name] = &fakeServer{name: name, do: func(_ context.Context, r *rpc.Request) (string, error) {
+		f.members[name] = &fakeServer{name: name, do: func(context.Context, *rpc.Request) (string, error) {
 			return fmt.Sprintf(`{"tools":[{"name":"of %s"}]}`, strings.Join(values, " ")), nil
 		}}
 	}
@@ -63,7 +63,7 @@ func (f *family) byUser() ServerConfig {
 
 // byTenant is a server that each tenant has, with nothing of it in the endpoint.
 func (f *family) byTenant() ServerConfig {
-	return ServerConfig{Handle: f.name, Own: &Own{ByTenant: true, For: func(c bridge.Caller) (Endpoint, error) { return f.member("t"), nil }}}
+	return ServerConfig{Handle: f.name, Own: &Own{ByTenant: true, For: func(bridge.Caller) (Endpoint, error) { return f.member("t"), nil }}}
 }
 
 // byHeader is a server whose endpoint has a header in it.

@@ -414,7 +414,9 @@ func TestBadSchemas(t *testing.T) {
 		{"exploding", exploding(60), "", ""},
 		{"remote", props(`"a":{"$ref":"http://192.0.2.1/x.json"},"b":{"$ref":"file:///etc/passwd"}`), "", "not followed"},
 		{"pattern", props(`"a":{"pattern":"("}`), "", "regex"},
-		{"same", props(`"a":{}`), "", ""}, {"same ", props(`"a":{}`), "", ""}, {"same\t", props(`"a":{}`), "", ""},
+		{"same", props(`"a":{}`), "", ""},
+		{"same ", props(`"a":{}`), "", ""},
+		{"same\t", props(`"a":{}`), "", ""},
 	}
 	s := server("h", tool(t, "h", "good", props(`"a":{"type":"string"}`)))
 	for _, b := range bad {

@@ -190,7 +190,7 @@ func TestUserInLog(t *testing.T) {
 func TestRateFields(t *testing.T) {
 	f := newFixture()
 	allowance, has := identity.Allowance{Burst: 20, Full: 12 * time.Second, Left: 3, Reset: 10*time.Second + 1}, true
-	f.opts.Allowance = func(c bridge.Caller) (identity.Allowance, bool) { return allowance, has }
+	f.opts.Allowance = func(bridge.Caller) (identity.Allowance, bool) { return allowance, has }
 	c := f.serve(t)
 	want := func(status int, limit, policy string) {
 		t.Helper()

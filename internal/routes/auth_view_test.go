@@ -52,10 +52,10 @@ func TestOneSetOfTools(t *testing.T) {
 	sizes := map[int]bool{}
 	for i := range 60 {
 		rule = &bridge.Rule{Allow: globs(4), Deny: globs(2)}
-		switch {
-		case i == 0:
+		switch i {
+		case 0:
 			rule = nil
-		case i == 1:
+		case 1:
 			rule = &bridge.Rule{Allow: []string{}}
 		}
 		want := []string{}

@@ -141,7 +141,7 @@ func (x *exchange) streamCall(r *http.Request, j *jobs.Job) error {
 		panic(http.ErrAbortHandler)
 	}
 	a, err := j.Outcome()
-	x.call = j.Call()
+	x.call, x.asJob = j.Call(), j.Published()
 	if err != nil {
 		x.note(err)
 		s.problem(r, last, err)

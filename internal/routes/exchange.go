@@ -41,6 +41,7 @@ type exchange struct {
 	out    int64 // bytes of the answer's body
 
 	call    *bridge.Call // if the request is one
+	asJob   bool         // it is a job that can be found
 	caller  bridge.Caller
 	unknown bool // the caller could not be found
 	breach  string
@@ -172,6 +173,7 @@ func (x *exchange) end(r *http.Request, panicked any) {
 		// never comes must not hold it for ever. It takes the deadline off itself.
 		_ = http.NewResponseController(x.ResponseWriter).SetReadDeadline(time.Now().Add(x.s.BodyTimeout))
 	}
+	x.observe()
 	if x.unknown && x.err != nil {
 		x.s.strangers.note(x, r)
 	} else {
@@ -181,6 +183,18 @@ func (x *exchange) end(r *http.Request, panicked any) {
 		// What was sent is not whole, so the connection must not end as if it were.
 		panic(http.ErrAbortHandler)
 	}
+}
+
+// observe counts a call that has ended. A job is counted at its end, by who runs it.
+func (x *exchange) observe() {
+	if x.call == nil || x.s.Observe == nil || x.asJob || x.status == http.StatusAccepted {
+		return
+	}
+	server := x.call.Handle
+	if x.code == bridge.NotFound || x.caller.ID == "" && x.code != "" && x.unknown {
+		server = "" // it may be any text
+	}
+	x.s.Observe(server, x.code, time.Since(x.start))
 }
 
 // logLine writes one line for a call, and for any other request that failed.

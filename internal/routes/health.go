@@ -43,4 +43,21 @@ func (s *server) healthRoutes() {
 			Msg: "The bridge is still starting, or about to stop.",
 		}
 	})
+	s.register(huma.Operation{
+		Method: http.MethodGet, Path: "/metrics", OperationID: "get-metrics", Tags: []string{"operations"},
+		Summary:     "Metrics for Prometheus",
+		Description: "In the text format of Prometheus, for callers with the scope metrics; where only this machine can connect, for all.",
+		Responses: s.answers(&huma.Response{Description: "The metrics.", Content: map[string]*huma.MediaType{"text/plain": {Schema: &huma.Schema{Type: huma.TypeString}}}},
+			Unauthenticated, bridge.Forbidden, bridge.NotFound),
+	}, func(x *exchange, r *http.Request) error {
+		if s.Metrics == nil {
+			s.notFound(x, r)
+			return nil
+		}
+		if _, err := x.requires(r, bridge.ScopeMetrics); err != nil {
+			return err
+		}
+		s.Metrics.ServeHTTP(x, r)
+		return nil
+	})
 }

@@ -99,7 +99,7 @@ func (x *exchange) viaJob(r *http.Request, c *bridge.Call, m manner, accept rang
 		return x.accepted(r, j)
 	}
 	a, err := j.Outcome()
-	x.call = j.Call()
+	x.call, x.asJob = j.Call(), j.Published()
 	h := x.Header()
 	h["Server-Timing"] = []string{serverTiming(&x.call.Timing)}
 	h["Vary"] = varyCall

@@ -57,6 +57,10 @@ type Options struct {
 	MCPO bool
 	// Allowance tells what a caller has left of its rate, or that it has none. Nil tells nobody.
 	Allowance func(bridge.Caller) (identity.Allowance, bool)
+	// Metrics answers scrapes at /metrics; nil is nothing there. Observe, if set, is told of each call that
+	// has ended: its server, if that is one of ours, and the problem's code, if there was one.
+	Metrics http.Handler
+	Observe func(server string, code bridge.Kind, took time.Duration)
 	// Jobs runs the calls that outlast their request, and those that are answered as events. Nil has every call wait.
 	Jobs *jobs.Manager
 	// Artifacts has the results that can be fetched again at /artifacts, so answers refer to that. Nil is none.

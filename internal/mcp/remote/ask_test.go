@@ -263,7 +263,9 @@ func TestAskInDoubt(t *testing.T) {
 		res, err := c.Do(t.Context(), asks(ask))
 		cancel()
 		for range others {
-			<-ended
+			if err := <-ended; err == nil {
+				t.Error("a call that waits was answered")
+			}
 		}
 		if err != nil {
 			t.Fatal(err)
