@@ -52,7 +52,11 @@ run: build ## serve the built-in demo server on 127.0.0.1:8080; needs only Go
 # The race detector needs cgo, and so a C compiler.
 .PHONY: test
 test: deps ## run every test with the race detector
+ifeq ($(PKG)$(ARGS),./...)
+	tools/test.sh
+else
 	CGO_ENABLED=1 go test -race -timeout 10m $(ARGS) $(PKG)
+endif
 
 .PHONY: clients
 clients: deps client-programs $(CLIENTS)/npm/node_modules/.stamp $(CLIENTS)/python/.venv/.stamp ## generate clients from a live bridge's documents, and call it with them
