@@ -42,7 +42,7 @@ type app struct {
 	headers    callerHeaders           // what callers bring for servers
 
 	mcp       func(http.ResponseWriter, *http.Request, bridge.Caller) // serves MCP clients; nil until publish
-	metrics   *telemetry.Metrics                                      // nil until serve
+	metrics   *telemetry.Metrics                                      // nil until handler
 	jobs      *jobs.Manager                                           // nil until serve
 	merged    *merged                                                 // the servers that it began with
 	reload    *reloader                                               // nil until serve

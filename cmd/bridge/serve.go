@@ -79,7 +79,6 @@ func serve(ctx context.Context, cfg *config.Config, from origin, log *slog.Logge
 	a.services = append(a.services, a.reload.services()...)
 	clients := a.publish()
 	defer clients.Close()
-	a.metrics = a.newMetrics(keeper)
 	a.jobs = a.newJobs(store)
 	defer func() { err = errors.Join(err, a.jobs.Close()) }()
 	var stopping atomic.Bool
