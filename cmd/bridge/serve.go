@@ -129,6 +129,7 @@ const lastWords = 2 * time.Second
 func (a *app) handler(keeper *artifacts.Keeper, loopback bool, stopping *atomic.Bool) http.Handler {
 	b := a.config.Bridge
 	a.callers = identity.New(callers(b.Auth, loopback), a.log)
+	a.metrics = a.newMetrics(keeper)
 	return routes.New(routes.Options{
 		Bridge: a.bridge, Documents: a.documents, Log: a.log, Version: version,
 		BasePath: b.BasePath, Hosts: b.Hosts, Loopback: loopback, Origins: b.CORS.Origins, MCPO: b.Compat.MCPO,
