@@ -143,7 +143,7 @@ func TestFull(t *testing.T) {
 	}
 	wantText := map[string]string{
 		"env NODE_ENV": "production", "env PORT": "8080", "env VERSION": "1.10", "env DEBUG": "true", "env DAY": "2025-11-25",
-		"env TOKEN": "t0ken", "env ROOT": "/srv/${caller.user}", "cwd": dir + "/work/${caller.user}",
+		"env TOKEN": "t0ken", "env ROOT": "/srv/${caller.user}", "cwd": dir + "/users/${caller.user}",
 		"header X-Key": "Bearer t0ken", "header X-Tenant": "${caller.tenant}", "header X-Lang": "${caller.header.Accept-Language}",
 	}
 	for _, file := range []string{"testdata/full.yaml", "testdata/full.json"} {
