@@ -5,17 +5,15 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"net/url"
 	"strconv"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/redis/go-redis/v9"
-	"github.com/redis/go-redis/v9/maintnotifications"
 
 	"mcpbridge/internal/bridge"
+	"mcpbridge/internal/redisurl"
 )
 
 const (
@@ -48,75 +46,20 @@ type Redis struct {
 
 var _ Store = (*Redis)(nil)
 
-var quietOnce sync.Once
-
-// quiet silences the library's own log, which has no levels; we log what matters.
-type quiet struct{}
-
-func (quiet) Printf(context.Context, string, ...any) {}
-
-// OpenRedis returns the store at a URL; it does not connect yet. The forms are
-//
-//	redis://user:password@host:port/db        one server; rediss:// with TLS
-//	…?master_name=name&addr=host:port         sentinels; the master's password as ?password=
-//	…?addr=host:port&addr=host:port           the nodes of a cluster
-//
-// The error does not contain the URL, which may hold a password.
+// OpenRedis returns the store at a URL, in the forms that [redisurl.Options] reads; it does not
+// connect yet. The error does not contain the URL.
 func OpenRedis(rawURL string) (*Redis, error) {
-	quietOnce.Do(func() { redis.SetLogger(quiet{}) })
-	o, err := redisOptions(rawURL)
+	o, err := redisurl.Options(rawURL)
 	if err != nil {
 		return nil, err
 	}
-	return &Redis{client: redis.NewUniversalClient(o)}, nil
-}
-
-var errRedisURL = errors.New("not the URL of a Redis: redis://host:port/db or rediss://…, with ?master_name= for sentinels or ?addr= for a cluster")
-
-func redisOptions(rawURL string) (*redis.UniversalOptions, error) {
-	u, err := url.Parse(rawURL)
-	if err != nil {
-		return nil, errRedisURL
-	}
-	q, err := url.ParseQuery(u.RawQuery)
-	if err != nil {
-		return nil, errRedisURL
-	}
-	o := &redis.UniversalOptions{}
-	switch {
-	case q.Has("master_name"):
-		f, err := redis.ParseFailoverURL(rawURL)
-		if err != nil {
-			return nil, errRedisURL
-		}
-		o.MasterName, o.Addrs, o.DB, o.TLSConfig = f.MasterName, f.SentinelAddrs, f.DB, f.TLSConfig
-		o.Username, o.Password, o.SentinelUsername, o.SentinelPassword = f.Username, f.Password, f.SentinelUsername, f.SentinelPassword
-		o.PoolSize, o.Protocol = f.PoolSize, f.Protocol
-	case q.Has("addr"):
-		c, err := redis.ParseClusterURL(rawURL)
-		if err != nil {
-			return nil, errRedisURL
-		}
-		o.IsClusterMode, o.Addrs, o.TLSConfig, o.Username, o.Password = true, c.Addrs, c.TLSConfig, c.Username, c.Password
-		o.PoolSize, o.Protocol = c.PoolSize, c.Protocol
-	default:
-		s, err := redis.ParseURL(rawURL)
-		if err != nil {
-			return nil, errRedisURL
-		}
-		o.Addrs, o.DB, o.TLSConfig, o.Username, o.Password = []string{s.Addr}, s.DB, s.TLSConfig, s.Username, s.Password
-		o.PoolSize, o.Protocol = s.PoolSize, s.Protocol
-	}
 	// Each exchange has its own deadline, which takes its size into account; the library's only cap it.
-	o.ContextTimeoutEnabled = true
 	o.ReadTimeout, o.WriteTimeout = time.Minute, time.Minute
 	o.DialTimeout, o.DialerRetries, o.PoolTimeout = redisTimeout/2, 1, redisTimeout/2
 	o.MaxRetries = 1 // a connection may have died while it was idle
 	o.MaxRedirects = 3
 	o.PipelinePoolSize = -1
-	o.DisableIdentity = true
-	o.MaintNotificationsConfig = &maintnotifications.Config{Mode: maintnotifications.ModeDisabled}
-	return o, nil
+	return &Redis{client: redis.NewUniversalClient(o)}, nil
 }
 
 // Client returns the store's client, for what else is kept in the same Redis. The store closes it.

@@ -8,13 +8,13 @@ import (
 	"fmt"
 	"log/slog"
 	"maps"
-	"net/url"
 	"strings"
 	"sync"
 	"time"
 
 	"github.com/redis/go-redis/v9"
-	"github.com/redis/go-redis/v9/maintnotifications"
+
+	"mcpbridge/internal/redisurl"
 )
 
 const (
@@ -44,57 +44,16 @@ type Redis struct {
 
 var _ Store = (*Redis)(nil)
 
-// quiet silences the library's own log, which has no levels; we log what matters.
-type quiet struct{}
-
-func (quiet) Printf(context.Context, string, ...any) {}
-
-var quietOnce sync.Once
-
-// OpenRedis returns the store at a URL, in the forms that bridge.artifacts.store has
-// too. It does not connect yet. The error does not contain the URL, which may hold a password.
+// OpenRedis returns the store at a URL, in the forms that [redisurl.Options] reads. It does
+// not connect yet. The error does not contain the URL.
 func OpenRedis(rawURL string, log *slog.Logger) (*Redis, error) {
-	quietOnce.Do(func() { redis.SetLogger(quiet{}) })
-	client, err := redisClient(rawURL)
-	if err != nil {
-		return nil, errors.New("not the URL of a Redis: redis://host:port/db or rediss://…, with ?master_name= for sentinels or ?addr= for a cluster")
-	}
-	return &Redis{client: client, log: cmp.Or(log, slog.New(slog.DiscardHandler))}, nil
-}
-
-func redisClient(rawURL string) (redis.UniversalClient, error) {
-	u, err := url.Parse(rawURL)
+	o, err := redisurl.Options(rawURL)
 	if err != nil {
 		return nil, err
 	}
 	// Nothing is tried twice: a write whose answer was lost may have been done.
-	maint := &maintnotifications.Config{Mode: maintnotifications.ModeDisabled}
-	switch q := u.Query(); {
-	case q.Has("master_name"):
-		o, err := redis.ParseFailoverURL(rawURL)
-		if err != nil {
-			return nil, err
-		}
-		o.ContextTimeoutEnabled, o.DialTimeout, o.DialerRetries, o.MaxRetries = true, redisTimeout/2, 1, -1
-		o.DisableIdentity = true
-		return redis.NewFailoverClient(o), nil
-	case q.Has("addr"):
-		o, err := redis.ParseClusterURL(rawURL)
-		if err != nil {
-			return nil, err
-		}
-		o.ContextTimeoutEnabled, o.DialTimeout, o.DialerRetries, o.MaxRetries = true, redisTimeout/2, 1, -1
-		o.DisableIdentity, o.MaintNotificationsConfig = true, maint
-		return redis.NewClusterClient(o), nil
-	default:
-		o, err := redis.ParseURL(rawURL)
-		if err != nil {
-			return nil, err
-		}
-		o.ContextTimeoutEnabled, o.DialTimeout, o.DialerRetries, o.MaxRetries = true, redisTimeout/2, 1, -1
-		o.DisableIdentity, o.MaintNotificationsConfig = true, maint
-		return redis.NewClient(o), nil
-	}
+	o.DialTimeout, o.DialerRetries, o.MaxRetries = redisTimeout/2, 1, -1
+	return &Redis{client: redis.NewUniversalClient(o), log: cmp.Or(log, slog.New(slog.DiscardHandler))}, nil
 }
 
 // Name implements [Store].

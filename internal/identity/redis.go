@@ -7,15 +7,14 @@ import (
 	"encoding/binary"
 	"errors"
 	"log/slog"
-	"net/url"
 	"sync"
 	"time"
 
 	"github.com/go-redis/redis_rate/v10"
 	"github.com/redis/go-redis/v9"
-	"github.com/redis/go-redis/v9/maintnotifications"
 
 	"mcpbridge/internal/bridge"
+	"mcpbridge/internal/redisurl"
 )
 
 const (
@@ -36,58 +35,19 @@ type sharedRates struct {
 }
 
 // NewSharedBudget returns a budget whose rates are shared by all bridges that have
-// the same Redis; the calls at a time are counted by each bridge. The URL has one of the forms
-//
-//	redis://user:password@host:port/db        one server; rediss:// with TLS
-//	…?master_name=name&addr=host:port         sentinels
-//	…?addr=host:port&addr=host:port           the nodes of a cluster
-//
+// the same Redis, at a URL that [redisurl.Options] reads; the calls at a time are counted by each bridge.
 // Nothing is connected yet. The error does not have the URL in it.
 func NewSharedBudget(rawURL string, log *slog.Logger) (*Budget, error) {
-	o, err := redisOptions(rawURL)
+	o, err := redisurl.Options(rawURL)
 	if err != nil {
-		return nil, errors.New("not the URL of a Redis")
+		return nil, err
 	}
+	o.DialTimeout, o.DialerRetries = sharedRetry, 1 // every exchange has sharedTimeout
+	o.MaxRetries = 1                                // a connection may have died while it was idle
 	client := redis.NewUniversalClient(o)
 	b := NewBudget()
 	b.rates = &sharedRates{client: client, limiter: redis_rate.NewLimiter(client), log: log}
 	return b, nil
-}
-
-// redisOptions reads a URL, whatever form it has.
-func redisOptions(rawURL string) (*redis.UniversalOptions, error) {
-	u, err := url.Parse(rawURL)
-	if err != nil {
-		return nil, err
-	}
-	o := &redis.UniversalOptions{}
-	switch q := u.Query(); {
-	case q.Has("master_name"):
-		f, err := redis.ParseFailoverURL(rawURL)
-		if err != nil {
-			return nil, err
-		}
-		o.MasterName, o.Addrs, o.DB, o.TLSConfig = f.MasterName, f.SentinelAddrs, f.DB, f.TLSConfig
-		o.Username, o.Password, o.SentinelUsername, o.SentinelPassword = f.Username, f.Password, f.SentinelUsername, f.SentinelPassword
-	case q.Has("addr"):
-		c, err := redis.ParseClusterURL(rawURL)
-		if err != nil {
-			return nil, err
-		}
-		o.IsClusterMode, o.Addrs, o.TLSConfig, o.Username, o.Password = true, c.Addrs, c.TLSConfig, c.Username, c.Password
-	default:
-		s, err := redis.ParseURL(rawURL)
-		if err != nil {
-			return nil, err
-		}
-		o.Addrs, o.DB, o.TLSConfig, o.Username, o.Password = []string{s.Addr}, s.DB, s.TLSConfig, s.Username, s.Password
-	}
-	o.ContextTimeoutEnabled = true // every exchange has sharedTimeout
-	o.DialTimeout, o.DialerRetries = sharedRetry, 1
-	o.MaxRetries = 1 // a connection may have died while it was idle
-	o.DisableIdentity = true
-	o.MaintNotificationsConfig = &maintnotifications.Config{Mode: maintnotifications.ModeDisabled}
-	return o, nil
 }
 
 // Close ends the connections.
