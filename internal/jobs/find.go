@@ -20,6 +20,9 @@ func (m *Manager) find(o bridge.Owner, id string) *Job {
 	return nil
 }
 
+// noEvents is behind every event of a job: who reads from there wants the record alone.
+const noEvents = 1 << 62
+
 // mayUse refuses a job of a tool that the caller may not call.
 func (m *Manager) mayUse(c bridge.Caller, rec *Record) error {
 	if m.o.Allows(c, rec.Handle, rec.Tool) {
@@ -111,7 +114,7 @@ func (m *Manager) list(o bridge.Owner) (all []Record) {
 
 // Cancel ends the caller's job, which stays readable. One that has ended is left as it is.
 func (m *Manager) Cancel(ctx context.Context, c bridge.Caller, id string) error {
-	if _, _, err := m.Read(ctx, c, id, 0); err != nil {
+	if _, _, err := m.Read(ctx, c, id, noEvents); err != nil {
 		return err
 	}
 	switch j := m.find(c.Owner(), id); {
@@ -129,7 +132,7 @@ func (m *Manager) Cancel(ctx context.Context, c bridge.Caller, id string) error 
 // if it asks nothing, and InvalidArguments, with pointers into replies, if a
 // reply is missing or does not fit.
 func (m *Manager) Reply(ctx context.Context, c bridge.Caller, id string, replies map[string]bridge.Reply) error {
-	if _, _, err := m.Read(ctx, c, id, 0); err != nil {
+	if _, _, err := m.Read(ctx, c, id, noEvents); err != nil {
 		return err
 	}
 	switch j := m.find(c.Owner(), id); {
