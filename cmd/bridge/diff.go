@@ -107,6 +107,9 @@ func runningServers(ctx context.Context, base, key string) ([]routes.AdminServer
 	if err != nil {
 		return nil, fmt.Errorf("the running bridge did not answer whole: %w", err)
 	}
+	if res.StatusCode == http.StatusUnauthorized && key == "" {
+		return nil, errors.New("the running bridge asks for a key with the scope admin: put it into $BRIDGE_KEY")
+	}
 	if res.StatusCode != http.StatusOK {
 		var p struct{ Detail string }
 		_ = json.Unmarshal(body, &p) // it may be no bridge at all

@@ -1,6 +1,8 @@
 package main
 
 import (
+	"crypto/sha256"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -69,6 +71,20 @@ func TestReachable(t *testing.T) {
 	} {
 		if got := reachable(listen); got != want {
 			t.Errorf("reachable(%q) = %q, want %q", listen, got, want)
+		}
+	}
+}
+
+// A bridge with keys wants one, and the error says where to put it.
+func TestCheckDiffNeedsAKey(t *testing.T) {
+	p, f := startFile(t, nil, map[string]any{"auth": map[string]any{"keys": []any{
+		map[string]any{"id": "op", "hash": fmt.Sprintf("sha256:%x", sha256.Sum256([]byte("an-operators-key"))), "user": "op", "scopes": []string{"admin"}},
+	}}})
+	for key, says := range map[string]string{"": "put it into $BRIDGE_KEY", "another-key": "answers 401", "an-operators-key": "Nothing would change"} {
+		cmd := exec.Command("bridge", "check", "--diff", "--config", f.path, "--url", p.base)
+		cmd.Env = append(os.Environ(), "BRIDGE_KEY="+key)
+		if out, err := cmd.CombinedOutput(); (err == nil) != strings.HasPrefix(says, "Nothing") || !strings.Contains(string(out), says) {
+			t.Errorf("with the key %q: %v\n%s\nwant %q", key, err, out, says)
 		}
 	}
 }

@@ -253,6 +253,7 @@ mcpServers:
   local: {command: x, heartbeat: 5s}
   remote: {url: "http://x", startTimeout: 5s, idleTimeout: 0, heartbeat: 1m}
   plain: {command: x, startTimeout: 5s, idleTimeout: 0}
+  own: {url: "http://x", idleTimeout: 5s, sharing: user}
 `)
 	if err != nil {
 		t.Fatal(err)

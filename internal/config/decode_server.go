@@ -72,9 +72,12 @@ func (d *decoder) server(handle string, f field, b *Bridge) Server {
 
 // warnIdleKeys warns of settings that are right for the other kind of server.
 func (d *decoder) warnIdleKeys(o *object, s *Server) {
-	keys, beside := []string{"startTimeout", "idleTimeout"}, "url"
-	if s.Transport == Stdio {
+	keys, beside := []string{"startTimeout"}, "url"
+	switch {
+	case s.Transport == Stdio:
 		keys, beside = []string{"heartbeat"}, "command"
+	case s.Sharing == Shared: // else each user's own connections end after it
+		keys = append(keys, "idleTimeout")
 	}
 	for _, f := range o.presentKeys(keys...) {
 		d.warn(f.line, f.path, "has no effect beside %s", beside)

@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"unicode"
 
 	"github.com/danielgtaylor/huma/v2"
 
@@ -277,6 +278,11 @@ func adminKey(r *http.Request) (AdminKey, error) {
 		}
 	}
 	key.Tenant = q.Get("tenant")
+	for _, name := range [...]string{key.User, key.Tenant} { // no key or token can have such a one
+		if strings.ContainsFunc(name, unicode.IsControl) {
+			return key, &bridge.Error{Kind: bridge.Malformed, Op: "routes.admin", Msg: fmt.Sprintf("%.100q is no name of a user or a tenant: it holds control characters.", name)}
+		}
+	}
 	return key, nil
 }
 

@@ -145,6 +145,8 @@ func TestAdminRefuses(t *testing.T) {
 		{"PUT", "/admin/servers/a", `{"a":"` + strings.Repeat("x", 5<<20) + `"}`, "Scopes: admin", 413, TooLarge},
 		{"PUT", "/admin/servers/a?tenant=x", `{}`, "Scopes: admin", 400, bridge.Malformed},
 		{"PUT", "/admin/users/u/servers/a?x", `{}`, "Scopes: admin", 400, bridge.Malformed},
+		{"PUT", "/admin/users/a%0Ab/servers/a", `{}`, "Scopes: admin", 400, bridge.Malformed},
+		{"PUT", "/admin/users/u/servers/a?tenant=%00", `{}`, "Scopes: admin", 400, bridge.Malformed},
 		{"PUT", "/admin/users/u/servers/a?tenant=%zz", `{}`, "Scopes: admin", 400, bridge.Malformed},
 		{"PUT", "/admin/servers/a", `{}`, `If-None-Match: "x"`, 400, bridge.Malformed},
 		{"DELETE", "/admin/servers/a", "", "If-None-Match: *", 400, bridge.Malformed},
