@@ -7,9 +7,7 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"os/signal"
 	"slices"
-	"syscall"
 
 	"github.com/alecthomas/kong"
 
@@ -21,10 +19,7 @@ const version = "0.1.0"
 
 func main() {
 	stdio.Main() // does not return if this process is to be a supervisor or a server
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	// The first signal stops in good order; a second one ends the process as if we had never
-	// asked for signals, and the supervisor ends the servers.
-	context.AfterFunc(ctx, stop)
+	ctx, stop := untilSignal(context.Background())
 	code := exitCode(run(ctx, os.Args[1:], os.Getenv, os.Stdin, os.Stdout, os.Stderr), os.Stderr)
 	stop()
 	os.Exit(code)

@@ -269,6 +269,7 @@ func needRestart(running, next *config.Bridge) []string {
 		{"basePath", running.BasePath, next.BasePath},
 		{"hosts", running.Hosts, next.Hosts},
 		{"readyGrace", running.ReadyGrace, next.ReadyGrace},
+		{"drainDelay", running.DrainDelay, next.DrainDelay},
 		{"shutdownGrace", running.ShutdownGrace, next.ShutdownGrace},
 		{"cancelGrace", running.CancelGrace, next.CancelGrace},
 		{"timeouts.maxTimeout", running.Timeouts.MaxTimeout, next.Timeouts.MaxTimeout},

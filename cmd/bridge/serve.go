@@ -46,10 +46,11 @@ func (c *serveCmd) Run(ctx context.Context, io streams) error {
 }
 
 // serve starts from the outside in, so that the port listens before any server
-// is connected, and stops in the reverse order: first it says "not ready" so that
-// balancers look away, then it drains the requests under way, and only then
-// do the clients go that those requests use, then the processes, and the store
-// of results last, since a call that ends late is still to be kept.
+// is connected, and stops in the reverse order: first it says "not ready", and goes
+// on serving until balancers have looked away; then the port closes, and the
+// requests under way are drained; only then do the clients go that those requests
+// use, then the processes, and the store of results last, since a call that ends
+// late is still to be kept.
 func serve(ctx context.Context, cfg *config.Config, from origin, log *slog.Logger) (err error) {
 	b := cfg.Bridge
 	ln, err := new(net.ListenConfig).Listen(ctx, "tcp", b.Listen)
@@ -83,7 +84,7 @@ func serve(ctx context.Context, cfg *config.Config, from origin, log *slog.Logge
 	defer func() { err = errors.Join(err, a.jobs.Close()) }()
 	var stopping atomic.Bool
 	srv := &http.Server{
-		Handler:           a.handler(keeper, from.loopback, &stopping),
+		Handler:           closing(&stopping, a.handler(keeper, from.loopback, &stopping)),
 		ReadHeaderTimeout: 10 * time.Second,
 		IdleTimeout:       2 * time.Minute,
 		ErrorLog:          slog.NewLogLogger(log.Handler(), slog.LevelWarn),
@@ -103,8 +104,10 @@ func serve(ctx context.Context, cfg *config.Config, from origin, log *slog.Logge
 	case <-ctx.Done():
 	}
 	stopping.Store(true)
+	delay := drainDelay(ctx, &b)
+	log.LogAttrs(ctx, slog.LevelInfo, "stopping; a second signal ends it at once", slog.Duration("delay", delay), slog.Duration("grace", b.ShutdownGrace))
+	time.Sleep(delay)
 	clients.EndStreams()
-	log.LogAttrs(ctx, slog.LevelInfo, "stopping; a second signal ends it at once", slog.Duration("grace", b.ShutdownGrace))
 	// ctx is already done: Shutdown would return at once if given it.
 	sctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), b.ShutdownGrace)
 	defer cancel()

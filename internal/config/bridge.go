@@ -13,6 +13,7 @@ type Bridge struct {
 	Hosts    []string // lower-case names accepted in Host, without port
 
 	ReadyGrace    time.Duration
+	DrainDelay    time.Duration // from SIGTERM, with which /readyz says no, until nobody is accepted any more
 	ShutdownGrace time.Duration
 	CancelGrace   time.Duration
 

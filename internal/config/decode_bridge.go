@@ -29,6 +29,7 @@ func (d *decoder) bridgeKeys(o *object, b *Bridge) {
 		b.Hosts[i] = strings.ToLower(h)
 	}
 	o.duration("readyGrace", &b.ReadyGrace, 0)
+	o.duration("drainDelay", &b.DrainDelay, 0)
 	o.duration("shutdownGrace", &b.ShutdownGrace, 0)
 	o.duration("cancelGrace", &b.CancelGrace, 0)
 	o.int("descriptionChars", &b.DescriptionChars, 1)

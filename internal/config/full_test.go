@@ -93,7 +93,7 @@ func TestFull(t *testing.T) {
 		},
 		Bridge: config.Bridge{
 			Listen: "0.0.0.0:8443", BasePath: "/bridge/v1", Hosts: []string{"bridge.example.com", "10.0.0.1"},
-			ReadyGrace: time.Second, ShutdownGrace: 2 * time.Second, CancelGrace: 3 * time.Second,
+			ReadyGrace: time.Second, DrainDelay: 1500 * time.Millisecond, ShutdownGrace: 2 * time.Second, CancelGrace: 3 * time.Second,
 			Timeouts:         config.Timeouts{Call: 4 * time.Second, MaxTimeout: 5 * time.Minute, Start: 6 * time.Second, Handshake: 7 * time.Second},
 			Pool:             config.Pool{StdioCalls: 1, StdioCallsPerServer: 2, HTTPCalls: 3, MaxProcesses: 4, Connects: 5, IdleTimeout: 6 * time.Minute},
 			Breaker:          config.Breaker{Failures: 1, Cooldown: 2 * time.Second, MaxCooldown: 3 * time.Second},
