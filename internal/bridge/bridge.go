@@ -34,6 +34,11 @@ type Call struct {
 	Running func()
 	// Ask, if set, is asked what the server asks; without it a server that asks gets no answer.
 	Ask Asker
+	// Relay makes an answer of what a server of the stateless protocol wants to have first: the Result has
+	// Wanted, and the caller makes the call again with Resume. Other servers still need Ask.
+	Relay bool
+	// Resume are the members of params that go on with a relayed call, as the caller sent them; nil begins one.
+	Resume []byte
 
 	Timing Timing
 }
@@ -226,6 +231,9 @@ func (b *Bridge) Invoke(ctx context.Context, c *Call) (*Answer, error) {
 	tool, res, err := b.rounds(ctx, c, tool, args)
 	if err != nil {
 		return nil, err
+	}
+	if res.Wanted != nil {
+		return &Answer{Tool: tool, Result: res}, nil // which is not kept: nothing has run yet
 	}
 	return b.keep(ctx, c, tool, res)
 }

@@ -38,7 +38,7 @@ const (
 // rounds runs the tool until its server wants nothing more. Between two rounds the
 // call holds no slots, however long a person takes to reply.
 func (b *Bridge) rounds(ctx context.Context, c *Call, t *Tool, args []byte) (*Tool, *Result, error) {
-	var resume []byte
+	resume := c.Resume
 	wait, start := firstWait, time.Now()
 	for range maxRounds {
 		var res *Result
@@ -48,6 +48,10 @@ func (b *Bridge) rounds(ctx context.Context, c *Call, t *Tool, args []byte) (*To
 			return t, res, err
 		}
 		if len(res.Wanted.Requests) > len("{}") {
+			if c.Relay {
+				_, err = questions(c, t, res.Wanted)
+				return t, res, err
+			}
 			resume, err = b.fulfil(ctx, c, t, res.Wanted)
 		} else if time.Since(start)+wait > t.Target.MaxTimeout {
 			err = &Error{Kind: Unavailable, Op: "bridge.rounds", RetryAfter: lastWait, Msg: fmt.Sprintf("The server %q has been putting the call off for %v, which is as long as a call may take.", c.Handle, t.Target.MaxTimeout)}
@@ -75,27 +79,41 @@ func sleep(ctx context.Context, d time.Duration) error {
 
 // fulfil has the caller reply to what the server wants, and returns the members that say so in the call's params.
 func (b *Bridge) fulfil(ctx context.Context, c *Call, t *Tool, w *Wanted) ([]byte, error) {
-	if c.Ask == nil && c.Method != CallTool {
-		return nil, &Error{Kind: UpstreamError, Op: "bridge.fulfil", Msg: fmt.Sprintf("The server %q asks its caller something, who can answer only when a tool is called.", c.Handle)}
+	all, err := questions(c, t, w)
+	if err != nil {
+		return nil, err
 	}
-	if c.Ask == nil || !t.Target.Asks {
-		return nil, &Error{Kind: UpstreamError, Op: "bridge.fulfil", Msg: fmt.Sprintf("The server %q asks its caller something, which its configuration does not let it (elicitation: true).", c.Handle)}
-	}
-	var questions []Question
-	for m := range raw.Members(w.Requests) {
-		if method := raw.GetString(m.Val, "method"); method != "elicitation/create" {
-			return nil, &Error{Kind: UpstreamError, Op: "bridge.fulfil", Msg: fmt.Sprintf("The server %q wants %q of the bridge, which does not offer that.", c.Handle, FirstChars(method, 100))}
-		}
-		questions = append(questions, ParseQuestion(raw.Unquote(m.Key), raw.Get(m.Val, "params")))
-	}
-	if len(questions) == 0 {
-		return nil, &Error{Kind: UpstreamError, Op: "bridge.fulfil", Msg: fmt.Sprintf("The server %q wants input, but its requests are no object.", c.Handle)}
-	}
-	replies, err := c.Ask(ctx, questions)
+	replies, err := c.Ask(ctx, all)
 	if err != nil {
 		return nil, err
 	}
 	return put(nil, replies, w.State), nil
+}
+
+// questions returns what the server asks the caller, or why it may not.
+func questions(c *Call, t *Tool, w *Wanted) (all []Question, err error) {
+	refuse := func(format string, args ...any) error {
+		return &Error{Kind: UpstreamError, Op: "bridge.questions", Msg: fmt.Sprintf("The server %q ", c.Handle) + fmt.Sprintf(format, args...)}
+	}
+	nobody := c.Ask == nil && !c.Relay
+	switch {
+	case nobody && c.Method != CallTool:
+		return nil, refuse("asks its caller something, who can answer only when a tool is called.")
+	case !t.Target.Asks:
+		return nil, refuse("asks its caller something, which its configuration does not let it (elicitation: true).")
+	case nobody:
+		return nil, refuse("asks its caller something, who does not offer to be asked.")
+	}
+	for m := range raw.Members(w.Requests) {
+		if method := raw.GetString(m.Val, "method"); method != "elicitation/create" {
+			return nil, refuse("wants %q of the bridge, which does not offer that.", FirstChars(method, 100))
+		}
+		all = append(all, ParseQuestion(raw.Unquote(m.Key), raw.Get(m.Val, "params")))
+	}
+	if len(all) == 0 {
+		return nil, refuse("wants input, but its requests are no object.")
+	}
+	return all, nil
 }
 
 // put appends the members of params that go on with a call.

@@ -75,6 +75,41 @@ func TestRounds(t *testing.T) {
 	}
 }
 
+// A relayed call ends with what the server wants, in its bytes, and goes on with what the caller says then.
+func TestRelay(t *testing.T) {
+	w := newWorld()
+	resumed := w.wants(twoQuestions, `{"resultType":"input_required","inputRequests":{},"requestState":7}`)
+	a, err := w.Invoke(t.Context(), &Call{Handle: "s", Tool: "t", Relay: true})
+	if err != nil || a.Result.Wanted == nil || a.Artifact != nil || len(a.Result.Wanted.Requests) == 0 {
+		t.Fatalf("answer %+v, %v", a, err)
+	}
+	// Being put off is nothing that a caller could answer.
+	a, err = w.Invoke(t.Context(), &Call{Handle: "s", Tool: "t", Relay: true, Resume: []byte(`"inputResponses":{"b":1}`)})
+	if err != nil || string(a.Result.Raw) != plain {
+		t.Fatalf("answer %+v, %v", a, err)
+	}
+	if diff := cmp.Diff([]string{"", `"inputResponses":{"b":1}`, `"requestState":7`}, *resumed); diff != "" {
+		t.Errorf("went on with (-want +got):\n%s", diff)
+	}
+	if w.held != 0 || w.released != 3 {
+		t.Errorf("%d slots held, %d released", w.held, w.released)
+	}
+	for wants, says := range map[string]string{
+		`{"resultType":"input_required","inputRequests":{"a":{"method":"sampling/createMessage"}}}`: `wants "sampling/createMessage"`,
+		`{"resultType":"input_required","inputRequests":["a","b"]}`:                                 "no object",
+	} {
+		w.wants(wants)
+		if a, err := w.Invoke(t.Context(), &Call{Handle: "s", Tool: "t", Relay: true}); err == nil || !strings.Contains(err.Error(), says) {
+			t.Errorf("%s: %+v, %v; want an error that says %q", wants, a, err, says)
+		}
+	}
+	w.wants(twoQuestions)
+	w.snapshot.Server("s").Tool("t").Target.Asks = false
+	if _, err := w.Invoke(t.Context(), &Call{Handle: "s", Tool: "t", Relay: true}); err == nil || !strings.Contains(err.Error(), "elicitation: true") {
+		t.Errorf("err = %v, want one that names the setting", err)
+	}
+}
+
 // Without requests the server only wants to be asked later.
 func TestLoadShedding(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -117,7 +152,7 @@ func TestRoundsFail(t *testing.T) {
 		off         bool
 		want        string
 	}{
-		{"nobody to ask", twoQuestions, nil, false, "asks its caller something"},
+		{"nobody to ask", twoQuestions, nil, false, "does not offer to be asked"},
 		{"not configured", twoQuestions, ask, true, "elicitation: true"},
 		{"something else", `{"resultType":"input_required","inputRequests":{"a":{"method":"sampling/createMessage"}}}`, ask, false, `wants "sampling/createMessage"`},
 		{"no object", `{"resultType":"input_required","inputRequests":["a","b"]}`, ask, false, "no object"},
