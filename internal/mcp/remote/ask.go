@@ -10,9 +10,6 @@ import (
 	"mcpbridge/internal/raw"
 )
 
-// logLevel is the least of the log messages that a call asks for, if its caller wants any.
-const logLevel = "info"
-
 // offered are the options of the handshake. On the one stream of HTTP+SSE nothing ties
 // a question to a call, so only who makes one at a time can be asked.
 func (c *Conn) offered() rpc.Options {
@@ -76,19 +73,6 @@ func (c *Conn) reply(k *call, id, result []byte, err error) {
 	}
 }
 
-// message gives a log message to the call on whose stream it came, and reports whether the call wants it.
-func (k *call) message(params []byte) bool {
-	if k == nil || k.req.Log == nil {
-		return false
-	}
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	if !k.finished && !k.abandoned {
-		k.req.Log(json.RawMessage(params))
-	}
-	return true
-}
-
 // ask lets the call answer questions until the returned function is called.
 func (k *call) ask(ctx context.Context) context.CancelFunc {
 	var end context.CancelFunc
@@ -96,11 +80,7 @@ func (k *call) ask(ctx context.Context) context.CancelFunc {
 	return end
 }
 
-// isQuestion and isMessage tell what the SDK's session is not to see.
+// isQuestion tells what the SDK's session is not to see.
 func isQuestion(m message) bool {
 	return m.ID != nil && raw.Unquote(m.Method) == "elicitation/create"
-}
-
-func isMessage(m message) bool {
-	return m.ID == nil && raw.Unquote(m.Method) == "notifications/message"
 }

@@ -341,58 +341,6 @@ func TestAskSSE(t *testing.T) {
 	}
 }
 
-const logMessage = `{"jsonrpc":"2.0","method":"notifications\/message","params":{"level":"info","data":1.10}}`
-
-// Log messages belong to the call on whose stream they come, and to no other.
-func TestLog(t *testing.T) {
-	streams := events("data: " + logMessage + "\n\ndata: {\"id\":%ID%,\"result\":{}}\n\n")
-	t.Run("session", func(t *testing.T) {
-		s := sessionServer(t, streams)
-		quiet := make(chan struct{})
-		s.set("GET", func(w http.ResponseWriter, r *http.Request, m *seen) {
-			stream(w)
-			say(w, "data: %s\n\ndata: %s\n\n", logMessage, toolsChanged)
-			hang(w, r, m)
-		})
-		o := pinned(s)
-		o.ListChanged = func(string) { close(quiet) }
-		c := dial(t, o)
-		<-quiet // the message on the other stream has been read
-		wantLogs(t, c, `{"level":"info","data":1.10}`)
-	})
-	t.Run("modern", func(t *testing.T) {
-		s := modernServer(t, streams)
-		c := dial(t, willing(Options{URL: s.URL}))
-		wantLogs(t, c, `{"level":"info","data":1.10}`)
-		if _, err := call1(t, c, `{}`); err != nil {
-			t.Fatal(err)
-		}
-		calls := s.got("tools/call")
-		for i, want := range []string{"info", ""} {
-			meta := raw.Get(calls[i].params, "_meta")
-			if got := raw.GetString(meta, "io.modelcontextprotocol/logLevel"); got != want {
-				t.Errorf("log level of call %d = %q, want %q", i, got, want)
-			}
-			if got := raw.Get(meta, "io.modelcontextprotocol/clientCapabilities"); string(got) != `{"elicitation":{"form":{},"url":{}}}` {
-				t.Errorf("capabilities = %s", got)
-			}
-		}
-	})
-}
-
-func wantLogs(t *testing.T, c *Conn, want ...string) {
-	t.Helper()
-	var got []string
-	r := request1(`{}`)
-	r.Log = func(params json.RawMessage) { got = append(got, string(params)) }
-	if _, err := c.Do(t.Context(), r); err != nil {
-		t.Fatal(err)
-	}
-	if d := cmp.Diff(want, got); d != "" {
-		t.Errorf("log messages (-want +got):\n%s", d)
-	}
-}
-
 // A server of 2026-07-28 asks with its answer; one that asks as before is not heard.
 func TestModernQuestion(t *testing.T) {
 	s := modernServer(t, events("data: "+question+"\n\ndata: {\"id\":%ID%,\"result\":{}}\n\n"))

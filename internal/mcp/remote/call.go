@@ -113,6 +113,7 @@ func (c *Conn) frame(id string, r *rpc.Request, modern bool) []byte {
 // its late answer is waited for (CancelGrace, and as long again with each progress, but not
 // past Total and CancelGrace together); since 2026-07-28 closing the stream is the cancellation.
 func (c *Conn) Do(ctx context.Context, r *rpc.Request) (json.RawMessage, error) {
+	c.wantLogs(ctx, r)
 	k := c.newCall(r, nil)
 	if err := ctx.Err(); err != nil {
 		k.letGo()

@@ -106,6 +106,7 @@ type Conn struct {
 	meta    string // the members that every _meta of the modern era has
 
 	ids      atomic.Int64
+	level    level
 	rawNames atomic.Bool // the server compares Mcp-Name without decoding it
 	warned   atomic.Bool // of messages that cannot be read
 
