@@ -11,8 +11,9 @@ type decoder struct {
 	name    string
 	dir     string
 	getenv  func(string) string
-	literal bool     // text is taken as it stands, see [ReadEntry]
-	files   []string // that ${file:…} refers to, readable or not
+	literal bool              // text is taken as it stands, see [ReadEntry]
+	files   []string          // that ${file:…} refers to, readable or not
+	heard   func(path string) // is told of every key that is looked for; nil: nobody listens
 
 	problems []Problem
 	warnings []Problem
@@ -91,6 +92,9 @@ func (o *object) get(key string) field {
 	o.asked = append(o.asked, key)
 	f := o.field
 	f.n, f.path = nil, childPath(o.path, key, o.secret)
+	if o.d.heard != nil {
+		o.d.heard(f.path)
+	}
 	if m, ok := o.members[key]; ok {
 		f.line = m.line
 		if m.value.kind != kindNull {
