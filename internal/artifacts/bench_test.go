@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"mcpbridge/internal/bridge"
+	"mcpbridge/internal/redistest"
 )
 
 // benchDocs are results of the kinds that servers send.
@@ -47,9 +48,9 @@ func BenchmarkWalk(b *testing.B) {
 }
 
 func BenchmarkRedis(b *testing.B) {
-	s := newRedis(b)
-	b.Cleanup(s.stop)
-	k := New(Options{Store: openRedis(b, s.url())})
+	s := redistest.New(b)
+	b.Cleanup(s.Stop)
+	k := New(Options{Store: openRedis(b, s.URL())})
 	b.Run("keep small", func(b *testing.B) {
 		r := result(b, benchDocs()["small"])
 		b.ReportAllocs()

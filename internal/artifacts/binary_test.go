@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"mcpbridge/internal/bridge"
+	"mcpbridge/internal/redistest"
 )
 
 // noise returns n bytes that are the same each time.
@@ -74,8 +75,8 @@ func TestBrokenBase64(t *testing.T) {
 
 // A range of a large block moves little more than itself.
 func TestRangeOfALargeBlockMovesLittle(t *testing.T) {
-	server := startRedis(t)
-	p := startProxy(t, server.addr())
+	server := redistest.Start(t)
+	p := startProxy(t, server.Addr())
 	k := New(Options{Store: openRedis(t, p.url())})
 	want := noise(12 << 20)
 	ref := keep(t, k, ann, result(t, `{"content":[{"type":"resource","resource":{"uri":"x:1","blob":"`+base64.StdEncoding.EncodeToString(want)+`"}}]}`)).Ref

@@ -8,6 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"mcpbridge/internal/bridge"
+	"mcpbridge/internal/redistest"
 )
 
 func TestReadText(t *testing.T) {
@@ -68,8 +69,8 @@ func TestReadText(t *testing.T) {
 
 // The text of a long array is not read farther than it is asked for.
 func TestReadTextReadsNoMore(t *testing.T) {
-	server := startRedis(t)
-	p := startProxy(t, server.addr())
+	server := redistest.Start(t)
+	p := startProxy(t, server.Addr())
 	k := New(Options{Store: openRedis(t, p.url())})
 	ref := keep(t, k, ann, structured(t, `[`+strings.Repeat(`{"k":"`+words(1000)+`"},`, 10_000)+`0]`)).Ref
 	before := p.got.Load() + p.sent.Load()

@@ -14,7 +14,6 @@ import (
 	"net"
 	"os"
 	"path/filepath"
-	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -22,6 +21,7 @@ import (
 	"time"
 
 	"mcpbridge/internal/bridge"
+	"mcpbridge/internal/redistest"
 )
 
 // large returns documents of up to 50 MB, each with pointers to short fields in it.
@@ -59,8 +59,8 @@ func large() map[string]struct {
 }
 
 func TestShortFieldOfALargeArtifactMovesLittle(t *testing.T) {
-	server := startRedis(t)
-	p := startProxy(t, server.addr())
+	server := redistest.Start(t)
+	p := startProxy(t, server.Addr())
 	for name, d := range large() {
 		t.Run(name, func(t *testing.T) {
 			k := New(Options{Store: openRedis(t, p.url())})
@@ -93,7 +93,7 @@ func TestShortFieldOfALargeArtifactMovesLittle(t *testing.T) {
 			if err := k.Delete(t.Context(), ann, kept.Ref); err != nil {
 				t.Fatal(err)
 			}
-			if left := server.client(t).DBSize(t.Context()).Val(); left != 0 {
+			if left := clientOf(t, server).DBSize(t.Context()).Val(); left != 0 {
 				t.Errorf("%d keys are left", left)
 			}
 		})
@@ -140,11 +140,11 @@ func (c *comparer) Write(b []byte) (int, error) {
 }
 
 func TestEveryKeyExpires(t *testing.T) {
-	server := startRedis(t)
-	k := New(Options{Store: openRedis(t, server.url()), TTL: time.Minute})
+	server := redistest.Start(t)
+	k := New(Options{Store: openRedis(t, server.URL()), TTL: time.Minute})
 	keep(t, k, ann, structured(t, `"`+words(9<<20)+`"`)) // more than one chunk
 	keep(t, k, ann, structured(t, `{"artifact_ref":"list~x","iterands":[{"artifact_ref":"link~y","url":"u"}]}`))
-	c := server.client(t)
+	c := clientOf(t, server)
 	keys := c.Keys(t.Context(), "*").Val()
 	if len(keys) != 4+4+1 {
 		t.Errorf("there are %d keys: %q", len(keys), keys)
@@ -160,15 +160,15 @@ func TestEveryKeyExpires(t *testing.T) {
 }
 
 // storeOf returns a keeper on a server of its own, and that server.
-func storeOf(t *testing.T, args ...string) (*Keeper, *redisServer) {
-	s := startRedis(t, args...)
-	return New(Options{Store: openRedis(t, s.url())}), s
+func storeOf(t *testing.T, args ...string) (*Keeper, *redistest.Server) {
+	s := redistest.Start(t, args...)
+	return New(Options{Store: openRedis(t, s.URL())}), s
 }
 
 func TestRedisDown(t *testing.T) {
 	k, server := storeOf(t)
 	ref := keep(t, k, ann, structured(t, `{"a":1}`)).Ref
-	server.kill()
+	server.Kill()
 	start := time.Now()
 	for i := range 1000 {
 		if a := k.Keep(t.Context(), ann, tool, structured(t, `{"a":1}`), &bridge.Timing{}); a != nil {
@@ -193,9 +193,7 @@ func TestRedisDown(t *testing.T) {
 			t.Fatalf("Delete = %v", err)
 		}
 	}
-	if !server.start(t) {
-		t.Fatal("the server does not start again")
-	}
+	server.Restart(t)
 	var kept *bridge.Artifact
 	if !waitFor(2*lastPause+5*time.Second, func() bool {
 		kept = k.Keep(t.Context(), ann, tool, structured(t, `{"a":2}`), &bridge.Timing{})
@@ -220,10 +218,8 @@ func TestRedisRestartsWhileConnectionsAreIdle(t *testing.T) {
 			wg.Go(func() { k.Keep(t.Context(), ann, tool, structured(t, `{}`), &bridge.Timing{}) })
 		}
 		wg.Wait()
-		server.kill()
-		if !server.start(t) {
-			t.Fatal("the server does not start again")
-		}
+		server.Kill()
+		server.Restart(t)
 		keep(t, k, ann, structured(t, `{}`))
 	}
 }
@@ -231,8 +227,8 @@ func TestRedisRestartsWhileConnectionsAreIdle(t *testing.T) {
 // What is stored is kept, also where the connection ends before the server has said so: the
 // library asks once more, and finds the reference taken.
 func TestAnswerOfTheStoreIsLost(t *testing.T) {
-	server := startRedis(t)
-	p := startProxy(t, server.addr())
+	server := redistest.Start(t)
+	p := startProxy(t, server.Addr())
 	k := New(Options{Store: openRedis(t, p.url())})
 	keep(t, k, ann, structured(t, `{}`)) // there is a connection
 	items := `[{"artifact_ref":"link~one","url":"u"}]`
@@ -259,8 +255,8 @@ func TestAnswerOfTheStoreIsLost(t *testing.T) {
 }
 
 func TestRedisSlow(t *testing.T) {
-	server := startRedis(t)
-	p := startProxy(t, server.addr())
+	server := redistest.Start(t)
+	p := startProxy(t, server.Addr())
 	k := New(Options{Store: openRedis(t, p.url())})
 	ref := keep(t, k, ann, structured(t, `{"a":1}`)).Ref
 	p.stuck.Store(true)
@@ -326,7 +322,7 @@ func TestRedisFull(t *testing.T) {
 			t.Errorf("%s: %v", m.Ref, err)
 		}
 	}
-	if err := server.client(t).FlushAll(t.Context()).Err(); err != nil {
+	if err := clientOf(t, server).FlushAll(t.Context()).Err(); err != nil {
 		t.Fatal(err)
 	}
 	if !waitFor(2*lastPause+5*time.Second, func() bool {
@@ -368,16 +364,15 @@ func TestCallerGoesAwayWhileReading(t *testing.T) {
 func TestRedisTLS(t *testing.T) {
 	dir := t.TempDir()
 	cert, key := certificate(t, dir)
-	s := startRedis(t, "--tls-cert-file", cert, "--tls-key-file", key, "--tls-auth-clients", "no", "--requirepass", "geheim",
-		"--tls-port", fmt.Sprint(freePort(t)))
-	tlsPort := s.args[slices.Index(s.args, "--tls-port")+1]
+	tlsPort := fmt.Sprint(redistest.FreePort(t))
+	s := redistest.Start(t, "--tls-cert-file", cert, "--tls-key-file", key, "--tls-auth-clients", "no", "--requirepass", "geheim", "--tls-port", tlsPort)
 	url := "rediss://:geheim@127.0.0.1:" + tlsPort + "/0"
 	k := New(Options{Store: openRedis(t, url+"?skip_verify=true")})
 	ref := keep(t, k, ann, structured(t, `{"a":1}`)).Ref
 	if got := at(t, open(t, k, ann, ref), "/a"); got != "1" {
 		t.Errorf("/a = %s", got)
 	}
-	for _, bad := range []string{url, strings.Replace(url, "geheim", "falsch", 1) + "?skip_verify=true", "redis://127.0.0.1:" + fmt.Sprint(s.port)} {
+	for _, bad := range []string{url, strings.Replace(url, "geheim", "falsch", 1) + "?skip_verify=true", "redis://127.0.0.1:" + fmt.Sprint(s.Port())} {
 		var log bytes.Buffer
 		k := New(Options{Store: openRedis(t, bad)})
 		if a := k.Keep(t.Context(), ann, tool, structured(t, `{}`), &bridge.Timing{}); a != nil {

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"mcpbridge/internal/bridge"
+	"mcpbridge/internal/redistest"
 )
 
 // What one bridge stores, another one on the same Redis reads, lists and deletes.
@@ -94,7 +95,7 @@ func TestManyAtOnce(t *testing.T) {
 
 // Addresses where nobody is, of every kind: a call waits a bounded time for them.
 func TestNobodyThere(t *testing.T) {
-	dead := fmt.Sprintf("127.0.0.1:%d", freePort(t))
+	dead := fmt.Sprintf("127.0.0.1:%d", redistest.FreePort(t))
 	for _, url := range []string{"redis://" + dead, "redis://" + dead + "?addr=" + dead, "redis://" + dead + "?master_name=m", "rediss://" + dead} {
 		var log bytes.Buffer
 		k := New(Options{Store: openRedis(t, url), Log: slog.New(slog.NewTextHandler(&log, nil))})

@@ -5,9 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"net"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -17,8 +15,10 @@ import (
 	"time"
 
 	gocmp "github.com/google/go-cmp/cmp"
+	"github.com/redis/go-redis/v9"
 
 	"mcpbridge/internal/config"
+	"mcpbridge/internal/redistest"
 )
 
 // Every store does the same.
@@ -27,7 +27,7 @@ func TestStores(t *testing.T) {
 		"state file": func(t *testing.T) config.Store {
 			return config.OpenStateFile(filepath.Join(t.TempDir(), "state.json"))
 		},
-		"redis": func(t *testing.T) config.Store { return openRedis(t, startRedis(t)) },
+		"redis": func(t *testing.T) config.Store { return openRedis(t, redistest.Start(t)) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := open(t)
@@ -226,65 +226,9 @@ func TestStateFile(t *testing.T) {
 	})
 }
 
-func startRedis(t *testing.T) *redisProcess {
+func openRedis(t *testing.T, r *redistest.Server) *config.Redis {
 	t.Helper()
-	ln, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, port, _ := net.SplitHostPort(ln.Addr().String())
-	ln.Close()
-	r := &redisProcess{t: t, port: port}
-	r.start()
-	t.Cleanup(r.kill)
-	return r
-}
-
-// A redisProcess is a redis-server on loopback that keeps nothing on a disk.
-type redisProcess struct {
-	t    *testing.T
-	port string
-	cmd  *exec.Cmd
-}
-
-func (r *redisProcess) url() string { return "redis://127.0.0.1:" + r.port }
-
-func (r *redisProcess) start() {
-	r.t.Helper()
-	r.cmd = exec.Command("redis-server", "--port", r.port, "--bind", "127.0.0.1", "--save", "", "--appendonly", "no", "--dir", r.t.TempDir())
-	if err := r.cmd.Start(); err != nil {
-		r.t.Fatal(err)
-	}
-	for range 300 {
-		if c, err := net.Dial("tcp", "127.0.0.1:"+r.port); err == nil {
-			c.Close()
-			return
-		}
-		time.Sleep(20 * time.Millisecond)
-	}
-	r.t.Fatal("redis does not listen")
-}
-
-func (r *redisProcess) kill() {
-	if r.cmd != nil {
-		_ = r.cmd.Process.Kill()
-		_ = r.cmd.Wait()
-		r.cmd = nil
-	}
-}
-
-func (r *redisProcess) cli(args ...string) string {
-	r.t.Helper()
-	out, err := exec.Command("redis-cli", append([]string{"-p", r.port}, args...)...).CombinedOutput()
-	if err != nil {
-		r.t.Fatalf("redis-cli: %v: %s", err, out)
-	}
-	return string(out)
-}
-
-func openRedis(t *testing.T, r *redisProcess) *config.Redis {
-	t.Helper()
-	s, err := config.OpenRedis(r.url(), nil)
+	s, err := config.OpenRedis(r.URL(), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -328,7 +272,7 @@ func wait(t *testing.T, what string, news <-chan struct{}) {
 // What one bridge writes, the others hear of, also after Redis was away; and what
 // Redis has lost it gets back.
 func TestRedisPushes(t *testing.T) {
-	r := startRedis(t)
+	r := redistest.Start(t)
 	a, b := openRedis(t, r), openRedis(t, r)
 	var heard atomic.Int32
 	news := watching(t, b.Watch, func() {
@@ -348,14 +292,14 @@ func TestRedisPushes(t *testing.T) {
 		t.Errorf("heard of %d entries", heard.Load())
 	}
 
-	r.kill()
+	r.Kill()
 	if _, err := b.Load(t.Context()); err == nil || !strings.Contains(err.Error(), "redis") {
 		t.Errorf("Load without Redis = %v", err)
 	}
 	if _, _, err := a.Write(t.Context(), config.EntryKey{Handle: "x"}, json.RawMessage(`{}`), config.Condition{}); err == nil {
 		t.Error("a write without Redis succeeded")
 	}
-	r.start() // empty
+	r.Restart(t) // empty
 	write("two")
 	for heard.Load() != 2 {
 		wait(t, "the second entry, after the restart", news)
@@ -379,9 +323,13 @@ func TestRedisPushes(t *testing.T) {
 }
 
 func TestRedisBadRecords(t *testing.T) {
-	r := startRedis(t)
+	r := redistest.Start(t)
 	s := openRedis(t, r)
-	r.cli("HSET", "mcpbridge:servers", "x", "v {}", `["a"]`, "v", `["b","",""]`, `v {"url":"http://x"}`)
+	c := redis.NewClient(&redis.Options{Addr: r.Addr()})
+	defer c.Close()
+	if err := c.HSet(t.Context(), "mcpbridge:servers", "x", "v {}", `["a"]`, "v", `["b","",""]`, `v {"url":"http://x"}`).Err(); err != nil {
+		t.Fatal(err)
+	}
 	got := load(t, s)
 	if len(got) != 3 || got[0].Err == nil || got[1].Err == nil || got[1].Key.Handle != "a" || got[2].Err != nil || got[2].Version != "v" {
 		t.Errorf("%+v", got)

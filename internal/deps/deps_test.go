@@ -36,6 +36,7 @@ var may = map[string][]string{
 	"openapi":     {"bridge", "raw"},
 	"web":         {},
 	"web/webtest": {}, // for tests only
+	"redistest":   {}, // for tests only
 	// Reading an artifact goes through three types of its package, each with methods that
 	// return the next; interfaces for them here would say it all a second time.
 	"routes":  {"bridge", "raw", "jobs", "openapi", "identity", "web", "artifacts"},

@@ -6,10 +6,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"log/slog"
 	"net"
-	"os/exec"
 	"strings"
 	"testing"
 	"time"
@@ -18,72 +16,8 @@ import (
 
 	"mcpbridge/internal/bridge"
 	"mcpbridge/internal/mcptest"
+	"mcpbridge/internal/redistest"
 )
-
-// A redisServer is a redis-server process on loopback.
-type redisServer struct {
-	addr string
-	cmd  *exec.Cmd
-	hold io.Closer // what keeps the server alive
-}
-
-func (s *redisServer) url() string { return "redis://" + s.addr + "/0" }
-
-func startRedis(t *testing.T) *redisServer {
-	t.Helper()
-	for range 10 { // another process may take the port first
-		l, err := net.Listen("tcp", "127.0.0.1:0")
-		if err != nil {
-			t.Fatal(err)
-		}
-		s := &redisServer{addr: l.Addr().String()}
-		l.Close()
-		if s.start(t) {
-			t.Cleanup(s.stop)
-			return s
-		}
-	}
-	t.Fatal("redis-server did not start ten times over")
-	return nil
-}
-
-func (s *redisServer) start(t *testing.T) bool {
-	t.Helper()
-	path, err := exec.LookPath("redis-server")
-	if err != nil {
-		t.Fatal("there is no redis-server; make deps installs it")
-	}
-	_, port, err := net.SplitHostPort(s.addr)
-	if err != nil {
-		t.Fatal(err)
-	}
-	// The shell's input ends with this process, also if that panics: no server is left behind.
-	const script = `"$@" </dev/null & read -r _; kill -9 $!; wait`
-	s.cmd = exec.Command("sh", "-c", script, "sh", path, "--save", "", "--appendonly", "no", "--port", port, "--bind", "127.0.0.1", "--dir", t.TempDir())
-	if s.hold, err = s.cmd.StdinPipe(); err != nil {
-		t.Fatal(err)
-	}
-	if err := s.cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	c := redis.NewClient(&redis.Options{Addr: s.addr})
-	defer c.Close()
-	for end := time.Now().Add(5 * time.Second); time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
-		if c.Ping(t.Context()).Err() == nil {
-			return true
-		}
-	}
-	s.stop()
-	return false
-}
-
-func (s *redisServer) stop() {
-	if s.cmd != nil {
-		_ = s.hold.Close()
-		_ = s.cmd.Wait() // which says that it was killed
-		s.cmd = nil
-	}
-}
 
 func newShared(t *testing.T, url string) (*Budget, *bytes.Buffer) {
 	t.Helper()
@@ -111,9 +45,9 @@ func limitedFor(err error) time.Duration {
 
 func TestSharedBudget(t *testing.T) {
 	mcptest.NoLeaks(t)
-	s := startRedis(t)
-	one, _ := newShared(t, s.url())
-	two, _ := newShared(t, s.url())
+	s := redistest.Start(t)
+	one, _ := newShared(t, s.URL())
+	two, _ := newShared(t, s.URL())
 	rule := &bridge.Rule{Limits: bridge.Limits{PerSecond: 0.01, Burst: 10, Concurrent: 20}}
 	eve := bridge.Caller{ID: "key", User: "eve\n*{x}", Tenant: "/../", Rule: rule}
 	spent := 0
@@ -151,7 +85,7 @@ func TestSharedBudget(t *testing.T) {
 		t.Errorf("somebody else has %d left, want 9", a.Left)
 	}
 	// Only the rate is in the Redis, under names that say nothing.
-	c := redis.NewClient(&redis.Options{Addr: s.addr})
+	c := redis.NewClient(&redis.Options{Addr: s.Addr()})
 	defer c.Close()
 	keys, err := c.Keys(t.Context(), "*").Result()
 	if err != nil || len(keys) != 2 || strings.ContainsAny(strings.Join(keys, ""), "\n*{}/") || strings.Contains(strings.Join(keys, ""), "eve") {
@@ -198,8 +132,8 @@ func (fakeRates) Close() error { return nil }
 
 // While the Redis is gone each bridge counts for itself, says so once, and nobody waits for long.
 func TestSharedBudgetWithoutRedis(t *testing.T) {
-	s := startRedis(t)
-	b, log := newShared(t, s.url())
+	s := redistest.Start(t)
+	b, log := newShared(t, s.URL())
 	messages := func() (all []string) {
 		for line := range strings.Lines(log.String()) {
 			var l struct{ Msg, Level string }
@@ -222,17 +156,14 @@ func TestSharedBudgetWithoutRedis(t *testing.T) {
 	if n := spend("a", 4); n != 4 {
 		t.Fatalf("%d calls passed, want 4", n)
 	}
-	s.stop()
+	s.Kill()
 	if n := spend("a", 20); n != 6 {
 		t.Errorf("%d calls passed without the Redis, want the 6 that were left", n)
 	}
 	if got := messages(); len(got) != 1 || !strings.HasPrefix(got[0], "WARN the Redis") {
 		t.Errorf("log %q, want one warning", got)
 	}
-	if !s.start(t) {
-		t.Fatal("the Redis does not start again")
-	}
-	t.Cleanup(s.stop)
+	s.Restart(t)
 	for end := time.Now().Add(30 * time.Second); len(messages()) < 2 && time.Now().Before(end); time.Sleep(50 * time.Millisecond) {
 		spend(fmt.Sprint(time.Now().UnixNano()), 1)
 	}

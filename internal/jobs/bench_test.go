@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"mcpbridge/internal/bridge"
+	"mcpbridge/internal/redistest"
 )
 
 func benchTool(b *testing.B) tool {
@@ -43,13 +44,13 @@ func BenchmarkOnce(b *testing.B) {
 		run(b, m)
 	})
 	b.Run("redis", func(b *testing.B) {
-		run(b, newReplica(b, startRedis(b).client(b), Options{}, benchTool(b)).Manager)
+		run(b, newReplica(b, clientOf(b, redistest.Start(b)), Options{}, benchTool(b)).Manager)
 	})
 }
 
 // From a job's progress to another bridge's knowing of it.
 func BenchmarkFollow(b *testing.B) {
-	c := startRedis(b).client(b)
+	c := clientOf(b, redistest.Start(b))
 	step := make(chan struct{})
 	here := newReplica(b, c, Options{}, func(ctx context.Context, c *bridge.Call) (*bridge.Answer, error) {
 		for {

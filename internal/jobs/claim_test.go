@@ -17,6 +17,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"mcpbridge/internal/bridge"
+	"mcpbridge/internal/redistest"
 )
 
 var keyedCall = bridge.Call{Handle: "s", Tool: "t", Args: []byte(`{"a":1}`), Caller: ann}
@@ -64,7 +65,7 @@ func TestOnceOnTwoBridges(t *testing.T) {
 
 // What came of a call is the same on another bridge, whatever it is.
 func TestOnceElsewhere(t *testing.T) {
-	c := startRedis(t).client(t)
+	c := clientOf(t, redistest.Start(t))
 	result := func(s string) *bridge.Result {
 		r, err := bridge.ParseResult([]byte(s))
 		if err != nil {
@@ -154,7 +155,7 @@ func TestOnceElsewhere(t *testing.T) {
 }
 
 func TestOnceTooLarge(t *testing.T) {
-	c := startRedis(t).client(t)
+	c := clientOf(t, redistest.Start(t))
 	var n atomic.Int64
 	big := func(_ context.Context, c *bridge.Call) (*bridge.Answer, error) {
 		c.Running()
@@ -176,7 +177,7 @@ func TestOnceTooLarge(t *testing.T) {
 
 // A call that never reached the tool can be made again, anywhere.
 func TestOnceNeverRan(t *testing.T) {
-	c := startRedis(t).client(t)
+	c := clientOf(t, redistest.Start(t))
 	end := make(chan error)
 	tool := func(_ context.Context, c *bridge.Call) (*bridge.Answer, error) {
 		if err := <-end; err != nil {
@@ -205,7 +206,7 @@ func TestOnceNeverRan(t *testing.T) {
 
 // What the dead had under a key is unknown, and stays so.
 func TestOnceBridgeDies(t *testing.T) {
-	c := startRedis(t).client(t)
+	c := clientOf(t, redistest.Start(t))
 	d := newReplica(t, c, Options{}, nil)
 	b := newReplica(t, c, Options{}, nil)
 	a := newReplica(t, c, Options{}, steps(t, nil))
@@ -224,12 +225,12 @@ func TestOnceBridgeDies(t *testing.T) {
 
 // Without Redis nobody knows who was first, so that nothing is run; what is known is known.
 func TestOnceWithoutRedis(t *testing.T) {
-	server := startRedis(t)
+	server := redistest.Start(t)
 	var n atomic.Int64
-	a := newReplica(t, server.client(t), Options{}, counts(t, &n, nil))
+	a := newReplica(t, clientOf(t, server), Options{}, counts(t, &n, nil))
 	first, _ := once(t, a.Manager, keyedCall, "k")
 	<-first.Done()
-	server.kill()
+	server.Kill()
 	for range 3 {
 		call := keyedCall
 		_, _, err := a.Once(t.Context(), &call, "k2")
@@ -243,9 +244,7 @@ func TestOnceWithoutRedis(t *testing.T) {
 	if n.Load() != 1 {
 		t.Errorf("the tool ran %d times", n.Load())
 	}
-	if !server.start() {
-		t.Fatal("redis-server does not start again")
-	}
+	server.Restart(t)
 	eventually(t, "it can be called again", func() bool {
 		call := keyedCall
 		j, again, err := a.Once(t.Context(), &call, "k2")
@@ -256,7 +255,7 @@ func TestOnceWithoutRedis(t *testing.T) {
 		return !again
 	})
 	// What Redis has lost is there again, too.
-	b := newReplica(t, server.client(t), Options{}, nil)
+	b := newReplica(t, clientOf(t, server), Options{}, nil)
 	eventually(t, "the first answer is there", func() bool {
 		call := keyedCall
 		j, err := b.Recall(t.Context(), &call, "k")
@@ -282,8 +281,8 @@ func (l *losing) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.Proce
 
 // A claim of which nobody knows whether it was made is taken back.
 func TestOnceClaimLost(t *testing.T) {
-	server := startRedis(t)
-	c := server.client(t)
+	server := redistest.Start(t)
+	c := clientOf(t, server)
 	l := &losing{}
 	c.AddHook(l)
 	var n atomic.Int64
@@ -294,7 +293,7 @@ func TestOnceClaimLost(t *testing.T) {
 	if !l.lost.Load() {
 		t.Fatal("no claim was seen")
 	}
-	b := newReplica(t, server.client(t), Options{}, counts(t, &n, nil))
+	b := newReplica(t, clientOf(t, server), Options{}, counts(t, &n, nil))
 	eventually(t, "it can be called", func() bool {
 		j, again, err := b.Once(t.Context(), &call, "k")
 		if err != nil {
@@ -310,7 +309,7 @@ func TestOnceClaimLost(t *testing.T) {
 
 // A repetition at another bridge is asked what the first call is, and both find the job.
 func TestOnceAsksElsewhere(t *testing.T) {
-	c := startRedis(t).client(t)
+	c := clientOf(t, redistest.Start(t))
 	a, b := newReplica(t, c, Options{}, asks(t, questions)), newReplica(t, c, Options{}, nil)
 	here, _ := once(t, a.Manager, keyedCall, "k")
 	there, _ := once(t, b.Manager, keyedCall, "k")
@@ -336,7 +335,7 @@ func TestOnceAsksElsewhere(t *testing.T) {
 
 // A repetition that is to be a job is the first call's job.
 func TestOncePublishedElsewhere(t *testing.T) {
-	c := startRedis(t).client(t)
+	c := clientOf(t, redistest.Start(t))
 	step := make(chan string)
 	a, b := newReplica(t, c, Options{}, steps(t, step)), newReplica(t, c, Options{}, nil)
 	for _, early := range []bool{true, false} {
@@ -369,7 +368,7 @@ func TestOncePublishedElsewhere(t *testing.T) {
 
 // What is kept wrongly is an error, not a panic and not an answer.
 func TestBadClaims(t *testing.T) {
-	c := startRedis(t).client(t)
+	c := clientOf(t, redistest.Start(t))
 	a := newReplica(t, c, Options{}, nil)
 	call := printOf(&keyedCall)
 	good := claim{Print: call[:], Node: "x", Job: "y", Done: true, Raw: 5}
@@ -407,7 +406,7 @@ func TestBadClaims(t *testing.T) {
 // What waits to be stored is bounded.
 func TestBacklogIsBounded(t *testing.T) {
 	var n atomic.Int64
-	a := newReplica(t, startRedis(t).client(t), Options{}, counts(t, &n, nil))
+	a := newReplica(t, clientOf(t, redistest.Start(t)), Options{}, counts(t, &n, nil))
 	a.shared.flushing.Lock() // Redis is slow
 	var held []*Job
 	for i := 0; a.shared.backlog.Load() <= 64<<20; i++ {
@@ -431,7 +430,7 @@ func TestBacklogIsBounded(t *testing.T) {
 
 // What cannot be written does not keep the rest from being written.
 func TestOddMembers(t *testing.T) {
-	c := startRedis(t).client(t)
+	c := clientOf(t, redistest.Start(t))
 	odd := func(_ context.Context, c *bridge.Call) (*bridge.Answer, error) {
 		c.Running()
 		return nil, &bridge.Error{Kind: bridge.UpstreamError, Msg: "it broke", Members: map[string]any{"f": func() {}}}
@@ -449,7 +448,7 @@ func TestOddMembers(t *testing.T) {
 
 // A Redis that takes no more is one that does not serve, and then serves again.
 func TestRedisIsFull(t *testing.T) {
-	c := startRedis(t).client(t)
+	c := clientOf(t, redistest.Start(t))
 	a, b := newReplica(t, c, Options{}, steps(t, nil)), newReplica(t, c, Options{}, nil)
 	first := submit(t, a.Manager, &bridge.Call{Caller: ann})
 	b.await(t, first.ID(), Running)

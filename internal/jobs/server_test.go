@@ -3,12 +3,7 @@ package jobs
 import (
 	"bytes"
 	"context"
-	"fmt"
-	"io"
 	"log/slog"
-	"net"
-	"os/exec"
-	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -16,88 +11,8 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"mcpbridge/internal/bridge"
+	"mcpbridge/internal/redistest"
 )
-
-// A redisServer is a redis-server process on a port of loopback that was free.
-type redisServer struct {
-	t    testing.TB
-	port int
-	args []string
-	cmd  *exec.Cmd
-	hold io.Closer // what keeps the server alive
-}
-
-// startRedis starts a server that keeps nothing on disk. It is stopped when the test ends.
-func startRedis(t testing.TB, args ...string) *redisServer {
-	t.Helper()
-	for range 10 { // another process may take the port first
-		s := &redisServer{t: t, port: freePort(t), args: args}
-		if s.start() {
-			t.Cleanup(s.kill)
-			return s
-		}
-	}
-	t.Fatal("redis-server did not start ten times over")
-	return nil
-}
-
-// start starts the server on its port, and reports whether it answers there.
-func (s *redisServer) start() bool {
-	s.t.Helper()
-	// The shell's input ends with this process, also if that panics: no server is left behind.
-	const script = `redis-server "$@" </dev/null & read -r _; kill -9 $!; wait`
-	args := append([]string{"-c", script, "sh", "--save", "", "--appendonly", "no", "--bind", "127.0.0.1", "--port", fmt.Sprint(s.port), "--dir", s.t.TempDir()}, s.args...)
-	s.cmd = exec.Command("sh", args...)
-	var err error
-	if s.hold, err = s.cmd.StdinPipe(); err != nil {
-		s.t.Fatal(err)
-	}
-	if err := s.cmd.Start(); err != nil {
-		s.t.Fatal(err)
-	}
-	c := redis.NewClient(&redis.Options{Addr: s.addr()})
-	defer c.Close()
-	for range 500 {
-		if c.Ping(context.Background()).Err() == nil {
-			return true
-		}
-		time.Sleep(10 * time.Millisecond)
-	}
-	s.kill()
-	return false
-}
-
-func (s *redisServer) kill() {
-	if s.cmd != nil {
-		_ = s.hold.Close()
-		_ = s.cmd.Wait() // which says that it was killed
-		s.cmd = nil
-	}
-}
-
-func (s *redisServer) addr() string { return fmt.Sprintf("127.0.0.1:%d", s.port) }
-
-// freePort returns a port that is free, and so is the one that a cluster would use for its bus.
-func freePort(t testing.TB) int {
-	t.Helper()
-	for range 100 {
-		l, err := net.Listen("tcp", "127.0.0.1:0")
-		if err != nil {
-			t.Fatal(err)
-		}
-		port := l.Addr().(*net.TCPAddr).Port
-		l.Close()
-		if port+10000 > 65535 {
-			continue
-		}
-		if l, err = net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", port+10000)); err == nil {
-			l.Close()
-			return port
-		}
-	}
-	t.Fatal("there is no free port")
-	return 0
-}
 
 // quiet silences the library's own log.
 type quiet struct{}
@@ -106,10 +21,10 @@ func (quiet) Printf(context.Context, string, ...any) {}
 
 func init() { redis.SetLogger(quiet{}) }
 
-// client returns a client like that of the store of results.
-func (s *redisServer) client(t testing.TB) *redis.Client {
+// clientOf returns a client like that of the store of results.
+func clientOf(t testing.TB, s *redistest.Server) *redis.Client {
 	t.Helper()
-	c := redis.NewClient(&redis.Options{Addr: s.addr(), ContextTimeoutEnabled: true, MaxRetries: 1, DialerRetries: 1, DialTimeout: time.Second})
+	c := redis.NewClient(&redis.Options{Addr: s.Addr(), ContextTimeoutEnabled: true, MaxRetries: 1, DialerRetries: 1, DialTimeout: time.Second})
 	t.Cleanup(func() { c.Close() })
 	return c
 }
@@ -117,27 +32,10 @@ func (s *redisServer) client(t testing.TB) *redis.Client {
 // startCluster starts a cluster of three and returns a client of it.
 func startCluster(t *testing.T) redis.UniversalClient {
 	t.Helper()
-	const nodes, slots = 3, 16384
-	var servers []*redisServer
 	var addrs []string
-	for range nodes {
-		s := startRedis(t, "--cluster-enabled", "yes", "--cluster-config-file", "nodes.conf")
-		servers, addrs = append(servers, s), append(addrs, s.addr())
-	}
-	for i, s := range servers {
-		c := s.client(t)
-		for _, args := range [][]any{{"CLUSTER", "ADDSLOTSRANGE", i * slots / nodes, (i+1)*slots/nodes - 1}, {"CLUSTER", "MEET", "127.0.0.1", servers[0].port}} {
-			if err := c.Do(t.Context(), args...).Err(); err != nil {
-				t.Fatal(err)
-			}
-		}
-	}
-	for _, s := range servers {
-		c := s.client(t)
-		eventually(t, "the cluster comes up", func() bool {
-			info := c.ClusterInfo(t.Context()).Val()
-			return strings.Contains(info, "cluster_state:ok") && strings.Contains(info, "cluster_known_nodes:3")
-		})
+	for _, s := range redistest.NewCluster(t) {
+		t.Cleanup(s.Stop)
+		addrs = append(addrs, s.Addr())
 	}
 	c := redis.NewClusterClient(&redis.ClusterOptions{Addrs: addrs, ContextTimeoutEnabled: true})
 	t.Cleanup(func() { c.Close() })

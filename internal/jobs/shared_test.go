@@ -15,6 +15,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"mcpbridge/internal/bridge"
+	"mcpbridge/internal/redistest"
 )
 
 // steps is a tool that reports progress each time that it may go on, and then answers.
@@ -37,7 +38,7 @@ func steps(t *testing.T, step <-chan string) tool {
 
 // eachRedis runs a test with one server and with a cluster.
 func eachRedis(t *testing.T, f func(t *testing.T, c redis.UniversalClient)) {
-	t.Run("single", func(t *testing.T) { f(t, startRedis(t).client(t)) })
+	t.Run("single", func(t *testing.T) { f(t, clientOf(t, redistest.Start(t))) })
 	t.Run("cluster", func(t *testing.T) { f(t, startCluster(t)) })
 }
 
@@ -144,7 +145,7 @@ func TestCancelFromAnotherBridge(t *testing.T) {
 }
 
 func TestReplyFromAnotherBridge(t *testing.T) {
-	c := startRedis(t).client(t)
+	c := clientOf(t, redistest.Start(t))
 	a, b := newReplica(t, c, Options{}, asks(t, questions)), newReplica(t, c, Options{}, nil)
 	j := a.Start(t.Context(), &bridge.Call{Caller: ann})
 	rec, events := b.await(t, j.ID(), InputRequired)
@@ -172,7 +173,7 @@ func TestReplyFromAnotherBridge(t *testing.T) {
 
 // What a dead bridge ran has failed, and nobody knows how.
 func TestBridgeDies(t *testing.T) {
-	c := startRedis(t).client(t)
+	c := clientOf(t, redistest.Start(t))
 	b := newReplica(t, c, Options{}, nil)
 	a := newReplica(t, c, Options{}, steps(t, nil))
 	one, two := submit(t, a.Manager, &bridge.Call{Caller: ann}), submit(t, a.Manager, &bridge.Call{Caller: ann})
@@ -203,7 +204,7 @@ func TestBridgeDies(t *testing.T) {
 
 // A list that is read when a bridge has died shows that.
 func TestListOfTheDead(t *testing.T) {
-	c := startRedis(t).client(t)
+	c := clientOf(t, redistest.Start(t))
 	b := newReplica(t, c, Options{}, nil)
 	a := newReplica(t, c, Options{}, steps(t, nil))
 	j := submit(t, a.Manager, &bridge.Call{Caller: ann})
@@ -217,8 +218,8 @@ func TestListOfTheDead(t *testing.T) {
 
 // A bridge that was only taken for dead says how it is.
 func TestBridgeComesBack(t *testing.T) {
-	server := startRedis(t)
-	c := server.client(t)
+	server := redistest.Start(t)
+	c := clientOf(t, server)
 	step := make(chan string)
 	a, b := newReplica(t, c, Options{}, steps(t, step)), newReplica(t, c, Options{}, nil)
 	j := submit(t, a.Manager, &bridge.Call{Caller: ann})
@@ -251,8 +252,8 @@ func TestBridgeComesBack(t *testing.T) {
 
 // Redis goes away, loses everything, and comes back: jobs go on, and are there again.
 func TestRedisRestarts(t *testing.T) {
-	server := startRedis(t)
-	c := server.client(t)
+	server := redistest.Start(t)
+	c := clientOf(t, server)
 	step := make(chan string)
 	a, b := newReplica(t, c, Options{}, steps(t, step)), newReplica(t, c, Options{}, nil)
 	ended := submit(t, a.Manager, &bridge.Call{Caller: ann})
@@ -262,7 +263,7 @@ func TestRedisRestarts(t *testing.T) {
 	b.await(t, j.ID(), Running)
 
 	for range 2 {
-		server.kill()
+		server.Kill()
 		step <- `{"progress":1}` // nobody waits for Redis
 		if rec, _, err := a.Read(t.Context(), ann, j.ID(), 0); err != nil || rec.State != Running {
 			t.Errorf("at its own bridge: %v, %v", rec, err)
@@ -274,9 +275,7 @@ func TestRedisRestarts(t *testing.T) {
 			wantKind(t, err, bridge.StoreUnavailable, "cannot be reached")
 		}
 		wantKind(t, b.Cancel(t.Context(), ann, j.ID()), bridge.StoreUnavailable, "cannot be reached")
-		if !server.start() {
-			t.Fatal("redis-server does not start again")
-		}
+		server.Restart(t)
 		for _, id := range []string{ended.ID(), j.ID()} {
 			eventually(t, "the job is there again", func() bool {
 				_, _, err := b.Read(t.Context(), ann, id, 0)
@@ -304,7 +303,7 @@ func TestRedisRestarts(t *testing.T) {
 
 // Many jobs of one caller are bounded, listed everywhere, and readable.
 func TestManySharedJobs(t *testing.T) {
-	c := startRedis(t).client(t)
+	c := clientOf(t, redistest.Start(t))
 	quick := func(context.Context, *bridge.Call) (*bridge.Answer, error) { return answers(t, "1") }
 	a, b := newReplica(t, c, Options{PerCaller: 50}, quick), newReplica(t, c, Options{PerCaller: 50}, quick)
 	var ids []string
@@ -331,7 +330,7 @@ func TestManySharedJobs(t *testing.T) {
 
 // Watches go when nobody needs them any more.
 func TestWatchesEnd(t *testing.T) {
-	c := startRedis(t).client(t)
+	c := clientOf(t, redistest.Start(t))
 	a, b := newReplica(t, c, Options{}, steps(t, nil)), newReplica(t, c, Options{}, nil)
 	var ids []string
 	for range 20 {
@@ -363,8 +362,8 @@ func TestWatchesEnd(t *testing.T) {
 
 // Whoever was told of a job finds it anywhere, as he was told of it, unless there is no Redis.
 func TestShow(t *testing.T) {
-	server := startRedis(t)
-	c := server.client(t)
+	server := redistest.Start(t)
+	c := clientOf(t, server)
 	a, b := newReplica(t, c, Options{PerCaller: 1000}, asks(t, questions)), newReplica(t, c, Options{}, nil)
 	for range 200 {
 		j := submit(t, a.Manager, &bridge.Call{Caller: ann})
@@ -378,7 +377,7 @@ func TestShow(t *testing.T) {
 			t.Fatalf("%v, %v", rec, err)
 		}
 	}
-	server.kill()
+	server.Kill()
 	j := submit(t, a.Manager, &bridge.Call{Caller: ann})
 	a.Show(t.Context(), j)
 	plain := a.Start(t.Context(), &bridge.Call{Caller: ann})
@@ -387,7 +386,7 @@ func TestShow(t *testing.T) {
 
 // What is told twice is done once, and answered twice.
 func TestToldTwice(t *testing.T) {
-	c := startRedis(t).client(t)
+	c := clientOf(t, redistest.Start(t))
 	a := newReplica(t, c, Options{}, asks(t, questions))
 	j := submit(t, a.Manager, &bridge.Call{Caller: ann})
 	a.await(t, j.ID(), InputRequired)
@@ -433,7 +432,7 @@ func TestToldTwice(t *testing.T) {
 
 // What runs on one bridge counts on the other.
 func TestBoundOnTwoBridges(t *testing.T) {
-	c := startRedis(t).client(t)
+	c := clientOf(t, redistest.Start(t))
 	o := Options{PerCaller: 10}
 	a, b := newReplica(t, c, o, steps(t, nil)), newReplica(t, c, o, steps(t, nil))
 	var last *Job
@@ -466,7 +465,7 @@ func TestBoundOnTwoBridges(t *testing.T) {
 }
 
 func TestNobodyAnswers(t *testing.T) {
-	c := startRedis(t).client(t)
+	c := clientOf(t, redistest.Start(t))
 	a := newReplica(t, c, Options{}, nil)
 	a.shared.patience = 10 * time.Millisecond
 	wantKind(t, a.shared.tell(t.Context(), "nobody", message{Op: opCancel}), bridge.StoreUnavailable, "did not answer")
@@ -480,10 +479,10 @@ func TestNobodyAnswers(t *testing.T) {
 
 // When all is closed, nothing is left running, whatever went on.
 func TestNothingIsLeft(t *testing.T) {
-	server := startRedis(t)
+	server := redistest.Start(t)
 	before := runtime.NumGoroutine()
 	t.Run("bridges", func(t *testing.T) {
-		c := server.client(t)
+		c := clientOf(t, server)
 		a, b := newReplica(t, c, Options{}, steps(t, nil)), newReplica(t, c, Options{}, nil)
 		for i := range 20 {
 			j := submit(t, a.Manager, &bridge.Call{Caller: ann})
@@ -494,19 +493,17 @@ func TestNothingIsLeft(t *testing.T) {
 			once(t, a.Manager, keyedCall, fmt.Sprint(i))
 			once(t, b.Manager, keyedCall, fmt.Sprint(i)) // waits for the other
 		}
-		server.kill()
+		server.Kill()
 		_, _, err := b.Read(t.Context(), ann, "x", 0)
 		wantKind(t, err, bridge.StoreUnavailable, "cannot be reached")
-		if !server.start() {
-			t.Fatal("redis-server does not start again")
-		}
+		server.Restart(t)
 	})
 	eventually(t, "all goroutines end", func() bool { return runtime.NumGoroutine() <= before })
 }
 
 // A bridge that stops says how its jobs ended before it goes.
 func TestLastWords(t *testing.T) {
-	c := startRedis(t).client(t)
+	c := clientOf(t, redistest.Start(t))
 	b := newReplica(t, c, Options{}, nil)
 	a := newReplica(t, c, Options{}, steps(t, nil))
 	j := submit(t, a.Manager, &bridge.Call{Caller: ann})
