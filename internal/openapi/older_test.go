@@ -218,7 +218,7 @@ type change struct {
 	fits, fitsNot string // values of x with both 3.0 and 3.1; a list
 }
 
-// becomes are the changes that the README shows.
+// becomes are the changes that docs/schemas.md shows.
 var becomes = []change{
 	{what: "a list of types", schema: `{"type":["string","integer"],"minLength":2}`, older: `{"anyOf":[{"type":"string","minLength":2},{"type":"integer"}]}`, fits: `["ab",1]`, fitsNot: `["a",null,true]`},
 	{what: "a type or null", schema: `{"type":["string","null"],"default":null}`, older: `{"type":"string","nullable":true,"default":null}`, fits: `["a",null]`, fitsNot: `[1]`},

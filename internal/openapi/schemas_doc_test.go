@@ -10,15 +10,15 @@ import (
 	"testing"
 )
 
-var update = flag.Bool("update", false, "write the README's table of schemas anew")
+var update = flag.Bool("update", false, "write docs/schemas.md anew")
 
 const (
-	tableStart = "<!-- This table is written by: go test ./internal/openapi -run TestREADME -update -->\n"
+	tableStart = "<!-- This table is written by: go test ./internal/openapi -run TestSchemasDoc -update -->\n"
 	tableEnd   = "<!-- The end of the table. -->\n"
 )
 
-// The README shows what TestBecomes proves.
-func TestREADME(t *testing.T) {
+// docs/schemas.md shows what TestBecomes proves.
+func TestSchemasDoc(t *testing.T) {
 	var b strings.Builder
 	b.WriteString("| | the server's | in 3.1 | in 3.0 |\n|---|---|---|---|\n")
 	for _, c := range becomes {
@@ -30,7 +30,7 @@ func TestREADME(t *testing.T) {
 		}
 		fmt.Fprintf(&b, "| %s | %s | %s | %s |\n", c.what, code(c.schema), cell(c.newer), cell(c.older))
 	}
-	file := filepath.Join("..", "..", "README.md")
+	file := filepath.Join("..", "..", "docs", "schemas.md")
 	old, err := os.ReadFile(file)
 	if err != nil {
 		t.Fatal(err)
@@ -38,14 +38,14 @@ func TestREADME(t *testing.T) {
 	before, rest, found := bytes.Cut(old, []byte(tableStart))
 	_, after, closed := bytes.Cut(rest, []byte(tableEnd))
 	if !found || !closed {
-		t.Fatal("the README has no place for the table of schemas")
+		t.Fatal("docs/schemas.md has no place for the table")
 	}
 	now := fmt.Appendf(nil, "%s%s%s%s%s", before, tableStart, b.String(), tableEnd, after)
 	if bytes.Equal(now, old) {
 		return
 	}
 	if !*update {
-		t.Fatal("the README's table of schemas is not what the tests say; run go test ./internal/openapi -run TestREADME -update")
+		t.Fatal("the table of docs/schemas.md is not what the tests say; run go test ./internal/openapi -run TestSchemasDoc -update")
 	}
 	if err := os.WriteFile(file, now, 0o644); err != nil { //nolint:gosec // everybody may read it
 		t.Fatal(err)
