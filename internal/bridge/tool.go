@@ -113,6 +113,7 @@ type Server struct {
 	State       State
 	LastError   string // why it is not ready, for people; no secrets
 	Since       time.Time
+	Next        time.Time // when it is tried again in the background; zero if nothing is wrong, or only a call does
 	Listed      time.Time // when its lists were last read; zero if never
 
 	Name, Version string // what the server calls itself

@@ -90,6 +90,48 @@ func TestReconnect(t *testing.T) {
 	})
 }
 
+// The entry of a server that could not be reached says when it is tried again, which is
+// then done exactly at that time.
+func TestNextAttemptIsKnown(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var up atomic.Bool
+		s := &fakeServer{name: "s", do: tools(`{"name":"one"}`), connect: func(context.Context) error {
+			if up.Load() {
+				return nil
+			}
+			return &rpc.Failure{Reason: rpc.Start, Msg: "down"}
+		}}
+		c := startCatalogue(t, s)
+		entry := func() *bridge.Server {
+			synctest.Wait()
+			return c.Snapshot(bridge.Caller{}).Server("s")
+		}
+		for n := int32(1); n < 5; n++ {
+			wait := time.Until(entry().Next)
+			if wait <= 0 || s.connects.Load() != n {
+				t.Fatalf("after %d attempts the next one is in %v", s.connects.Load(), wait)
+			}
+			time.Sleep(wait - 1)
+			if synctest.Wait(); s.connects.Load() != n {
+				t.Errorf("attempt %d came early", n+1)
+			}
+			up.Store(n == 4)
+			time.Sleep(1)
+			if synctest.Wait(); s.connects.Load() != n+1 {
+				t.Errorf("attempt %d is late", n+1)
+			}
+		}
+		if e := entry(); e.State != bridge.Ready || !e.Next.IsZero() {
+			t.Errorf("it is %s, and tried again at %v", e.State, e.Next)
+		}
+		time.Sleep(time.Second) // the news of its own connecting
+		s.last().Close()
+		if e := entry(); e.State != bridge.Idle || time.Until(e.Next) <= 0 {
+			t.Errorf("lost, it is %s, and tried again at %v", e.State, e.Next)
+		}
+	})
+}
+
 func TestConnectionEnds(t *testing.T) {
 	for _, process := range []bool{true, false} {
 		synctest.Test(t, func(t *testing.T) {

@@ -45,8 +45,9 @@ type Connector struct {
 	mu        sync.Mutex
 	observers map[*Attachment]func() // guarded by mu
 
-	client   *Client // whose lists are in the entry; owned by run
-	failures int     // refreshes that failed in a row; owned by run
+	client   *Client   // whose lists are in the entry; owned by run
+	failures int       // refreshes that failed in a row; owned by run
+	next     time.Time // when an attempt in the background is due, after a failure; zero is never; owned by run
 }
 
 var _ listener = (*Connector)(nil)
@@ -179,8 +180,8 @@ func (k *Connector) wait(ctx context.Context, err error) error {
 	var retry, heartbeat <-chan time.Time
 	var died <-chan struct{}
 	switch {
-	case err != nil && !k.config.NoReconnect:
-		timer := time.NewTimer(k.backoff())
+	case err != nil && !k.next.IsZero():
+		timer := time.NewTimer(time.Until(k.next))
 		defer timer.Stop()
 		retry = timer.C
 	case err == nil && k.client != nil:
@@ -224,6 +225,15 @@ func (k *Connector) wait(ctx context.Context, err error) error {
 	}
 }
 
+// plan decides when the server is tried again in the background, and returns that.
+func (k *Connector) plan() time.Time {
+	k.next = time.Time{}
+	if !k.config.NoReconnect {
+		k.next = time.Now().Add(k.backoff())
+	}
+	return k.next
+}
+
 // backoff returns how long to wait before the next attempt: twice as long after
 // each failure, with jitter, so that servers that went down together do not
 // come back together.
@@ -258,10 +268,11 @@ func (k *Connector) lost() error {
 	k.client = nil
 	k.registry.opts.Log.LogAttrs(context.Background(), slog.LevelInfo, "connection ended",
 		slog.String("handle", k.config.Handle), slog.Any("reason", reason))
-	k.update(func(s *bridge.Server) { s.State = bridge.Idle })
 	if k.config.Endpoint.Process() || k.config.Idle > 0 {
+		k.update(func(s *bridge.Server) { s.State = bridge.Idle })
 		return nil
 	}
+	k.update(func(s *bridge.Server) { s.State, s.Next = bridge.Idle, k.plan() })
 	return reason
 }
 
@@ -291,8 +302,8 @@ func (k *Connector) refresh(ctx context.Context) error {
 	}
 	if err != nil {
 		k.changed.Store(true)
-		k.failed(err)
 		k.failures++
+		k.failed(err)
 		return err
 	}
 	k.client = client
@@ -302,7 +313,7 @@ func (k *Connector) refresh(ctx context.Context) error {
 	k.update(func(s *bridge.Server) {
 		peer := client.conn.Peer()
 		s.Name, s.Version, s.Protocol, s.Instructions = peer.Name, peer.Version, peer.Protocol, peer.Instructions
-		s.State, s.LastError, s.Listed = bridge.Ready, "", time.Now()
+		s.State, s.LastError, s.Listed, s.Next = bridge.Ready, "", time.Now(), time.Time{}
 		s.SetTools(tools)
 		s.Skipped = skipped
 		lists.put(s, explain)
@@ -367,7 +378,7 @@ func (p paramHeaders) Compile(t *bridge.Tool) error {
 // failed notes an attempt that failed. The last good lists stay.
 func (k *Connector) failed(err error) {
 	k.update(func(s *bridge.Server) {
-		s.LastError = messageOf(err)
+		s.LastError, s.Next = messageOf(err), k.plan()
 		switch {
 		case bridge.KindOf(err) == bridge.UpstreamAuth:
 			s.State = bridge.NeedsAuth
