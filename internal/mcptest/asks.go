@@ -67,8 +67,10 @@ func newAsker() *asker { return &asker{changed: make(chan struct{})} }
 
 func (a *asker) server() *mcp.Server {
 	s := mcp.NewServer(&mcp.Implementation{Name: "mcptest-asks", Version: "1.2.3"}, &mcp.ServerOptions{
-		Capabilities: &mcp.ServerCapabilities{Logging: &mcp.LoggingCapabilities{}}, //nolint:staticcheck // deprecated, and still spoken
+		Capabilities:      &mcp.ServerCapabilities{Logging: &mcp.LoggingCapabilities{}}, //nolint:staticcheck // deprecated, and still spoken
+		CompletionHandler: completeAsking,
 	})
+	offer(s)
 	add := func(name, description, properties string, h mcp.ToolHandler) {
 		s.AddTool(&mcp.Tool{Name: name, Description: description, InputSchema: json.RawMessage(`{"type":"object","properties":{` + properties + `}}`)}, h)
 	}

@@ -54,6 +54,19 @@ func TestAsks(t *testing.T) {
 				t.Errorf("it speaks %s, want %s", got, tt.version)
 			}
 			modern := tt.version == modernVersion
+			if modern {
+				if r, err := cs.GetPrompt(t.Context(), &mcp.GetPromptParams{Name: "busy"}); err != nil || r.Messages[0].Content.(*mcp.TextContent).Text != "at last" {
+					t.Errorf("busy = %+v, %v", r, err)
+				}
+				if r, err := cs.ReadResource(t.Context(), &mcp.ReadResourceParams{URI: "ask:busy"}); err != nil || r.Contents[0].Text != "at last" {
+					t.Errorf("ask:busy = %+v, %v", r, err)
+				}
+			} else {
+				r, err := cs.Complete(t.Context(), &mcp.CompleteParams{Ref: &mcp.CompleteReference{Type: "ref/prompt", Name: "greet"}, Argument: mcp.CompleteParamsArgument{Name: "a"}})
+				if err != nil || r.Completion.Values[0] != "answered: accept" {
+					t.Errorf("completion = %+v, %v", r, err)
+				}
+			}
 			for _, c := range []struct{ tool, args, want string }{
 				{"ask", `{}`, "hello Ada"},
 				{"ask_both", `{}`, "Ada is red"},
@@ -73,6 +86,12 @@ func TestAsks(t *testing.T) {
 				if got := r.Content[0].(*mcp.TextContent).Text; got != c.want {
 					t.Errorf("%s = %q, want %q", c.tool, got, c.want)
 				}
+			}
+			if r, err := cs.GetPrompt(t.Context(), &mcp.GetPromptParams{Name: "greet"}); err != nil || r.Messages[0].Content.(*mcp.TextContent).Text != "greet Ada" {
+				t.Errorf("greet = %+v, %v", r, err)
+			}
+			if r, err := cs.ReadResource(t.Context(), &mcp.ReadResourceParams{URI: "ask:name"}); err != nil || r.Contents[0].Text != "the name is Ada" {
+				t.Errorf("ask:name = %+v, %v", r, err)
 			}
 			for _, want := range []string{"step 1", "step 2"} {
 				if got := <-reported; got != want {

@@ -54,8 +54,8 @@ const (
 	// Offers + has resources, templates, prompts and completion, some of them bad; see offers.go.
 	Offers = "offers"
 	// Asks is the SDK's server, of the versions with a handshake, with tools that ask (ask, ask_both, ask_again, ask_page,
-	// ask_model), put a call off (busy), report what they do (work, which release lets go on) and never answer (hang, which hung tells of). With the
-	// argument "modern" it speaks 2026-07-28 only.
+	// ask_model), put a call off (busy), report what they do (work, which release lets go on) and never answer (hang, which hung tells of). So
+	// do its prompts (greet, busy), its resources (ask:name, ask:busy) and its completion. With the argument "modern" it speaks 2026-07-28 only.
 	Asks = "asks"
 )
 
