@@ -9,7 +9,6 @@ import (
 	"io"
 	"net/http"
 	"net/url"
-	"strings"
 	"time"
 )
 
@@ -19,9 +18,9 @@ func (c *callCmd) leave(ctx context.Context, s streams, args []byte) error {
 	if at == "" {
 		return fmt.Errorf("--async leaves the call to a running bridge, which --url or $BRIDGE_URL has to name; --stream shows a call's progress without one; %w", errUsage)
 	}
-	base, err := url.Parse(strings.TrimRight(at, "/"))
-	if err != nil || base.Scheme != "http" && base.Scheme != "https" || base.Host == "" {
-		return fmt.Errorf("the URL of the bridge must start with http:// or https:// and name a host; %w", errUsage)
+	base, err := bridgeURL(at)
+	if err != nil {
+		return err
 	}
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, base.String()+"/tools/"+url.PathEscape(c.Handle)+"/"+url.PathEscape(c.Tool), bytes.NewReader(args))
 	if err != nil {

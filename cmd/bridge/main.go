@@ -33,6 +33,7 @@ type commands struct {
 	Call    callCmd          `cmd:"" help:"Call one tool and print its result."`
 	Openapi openapiCmd       `cmd:"" name:"openapi" help:"Print the OpenAPI document of all tools, or of one server's."`
 	MCP     mcpCmd           `cmd:"" name:"mcp" help:"Be an MCP server over stdio that publishes the tools of the configured servers."`
+	Health  healthCmd        `cmd:"" help:"Ask a running bridge whether it is ready; exit status 0 says yes."`
 	Keys    keysCmd          `cmd:"" help:"Make API keys for callers of the bridge."`
 	Demo    demoCmd          `cmd:"" help:"Be a small MCP server over stdio, to try things with."`
 	Version kong.VersionFlag `help:"Print the version and exit."`
