@@ -68,7 +68,7 @@ func TestAsk(t *testing.T) {
 		t.Errorf("a client that cannot be asked: %v", asked)
 	}
 	if _, asked := call(f.connect("2026-07-28", o), "add"); asked != "nobody" {
-		t.Errorf("a version without questions: %v", asked)
+		t.Errorf("a server with sessions cannot ask a client without: %v", asked)
 	}
 	fails = errors.New("no")
 	res, _ := call(cs, "add")

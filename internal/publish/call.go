@@ -27,7 +27,7 @@ func (p *peer) call(ctx context.Context, req *mcp.CallToolRequest) (mcp.Result, 
 	p.s.logCall(ctx, rq, c, time.Since(start), err)
 	isModern := req.ProtocolVersion() >= modern
 	if err != nil {
-		if res, err = failure(err); err != nil {
+		if res, err = failure(err, c.Resume != nil); err != nil {
 			return nil, err
 		}
 	}
@@ -42,14 +42,15 @@ func (p *peer) invoke(ctx context.Context, rq request, req *mcp.CallToolRequest,
 		return nil, err
 	}
 	c.Handle, c.Tool = t.Handle, t.Name
-	if token := req.Params.Meta["progressToken"]; token != nil {
-		pr := newProgress(ctx, req.Session, token)
-		defer pr.close() // before the answer goes out
-		c.Progress = pr.put
-	}
+	defer p.hear(ctx, asked{req, req.Session, req.Params.Meta, req.ProtocolVersion(), ""}, c)() // before the answer goes out
 	if t.Target.Asks {
 		c.Ask = asker(ctx, req)
 	}
+	resume, err := rq.resumed(req.Params.InputResponses, req.Params.RequestState)
+	if err != nil {
+		return nil, err
+	}
+	relay(c, req.ProtocolVersion(), req.ClientCapabilities(), resume)
 	a, err := p.s.opts.Bridge.Invoke(ctx, c)
 	if err != nil {
 		return nil, err
@@ -59,6 +60,27 @@ func (p *peer) invoke(ctx context.Context, rq request, req *mcp.CallToolRequest,
 		res.ref = a.Artifact.Ref
 	}
 	return res, nil
+}
+
+// hear makes a call pass on what its server says while it works on it, as far as the
+// client wants to hear it, until the returned function is called.
+func (p *peer) hear(ctx context.Context, a asked, c *bridge.Call) (stop func()) {
+	token := a.meta["progressToken"]
+	logs := p.logs.Load()
+	if a.version >= modern { // which has a level in each request
+		_, logs = a.meta[mcp.MetaKeyLogLevel]
+	}
+	if token == nil && !logs {
+		return func() {}
+	}
+	n := newNotices(ctx, a.session, token)
+	if token != nil {
+		c.Progress = n.progress
+	}
+	if logs {
+		c.Log = n.message
+	}
+	return n.close
 }
 
 // find returns the tool that is published under name to the request's caller. Its

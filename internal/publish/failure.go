@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"mcpbridge/internal/bridge"
 	"mcpbridge/internal/raw"
@@ -23,8 +24,8 @@ const errorKey = "mcp-bridge/error"
 
 // failure returns what a client is told of a call that failed. What a model can
 // mend or wait for is a result that says so; what only a program gets wrong is an
-// error of the protocol.
-func failure(err error) (*result, error) {
+// error of the protocol. A resumed call is one that the client's program went on with.
+func failure(err error, resumed bool) (*result, error) {
 	e, ok := errors.AsType[*bridge.Error](err)
 	if !ok {
 		if _, ok := errors.AsType[*jsonrpc.Error](err); ok {
@@ -37,6 +38,10 @@ func failure(err error) (*result, error) {
 		if e.Result != nil { // the tool's own, whole
 			ref, _ := e.Members[refKey].(string)
 			return &result{raw: e.Result.Raw, ref: ref}, nil
+		}
+	case bridge.UpstreamError:
+		if code, answered := upstreamCode(e); answered && (resumed || code == mcp.CodeMissingRequiredClientCapabilities) {
+			return nil, answeredError(e, code, "")
 		}
 	case bridge.NotFound, bridge.Malformed:
 		return nil, &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: e.Msg}

@@ -129,6 +129,7 @@ func (s *Server) once(w *liveWriter, r *http.Request, rq request, in *incoming) 
 		defer stop()
 		r = r.WithContext(ctx)
 	}
+	rq.resume = in.resume
 	if in.method != "tools/call" || !s.checkParams(p, rq, in.name) {
 		rq.args = in.takeArgs()
 	}

@@ -37,6 +37,7 @@ type incoming struct {
 	version    string // of the protocol, as the message says it
 	rawID      []byte // of its only message; nil for a notification
 	params     []byte // of its only message, a part of body
+	resume     []byte // what it goes on with; nil if it begins
 }
 
 // parseIncoming looks at a body. The error says what is wrong with it, under the code.
@@ -55,6 +56,7 @@ func parseIncoming(body []byte) (*incoming, int64, error) {
 		in.name = raw.GetString(f.Params, "name")
 		in.args = raw.Get(f.Params, "arguments")
 		in.params = f.Params
+		in.resume = resumeOf(f.Params)
 		in.version = raw.GetString(raw.Get(f.Params, "_meta"), "io.modelcontextprotocol/protocolVersion")
 		if !raw.IsNull(f.ID) && f.Method != nil {
 			in.rawID = f.ID

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
@@ -28,6 +29,7 @@ type request struct {
 	handles handles
 	out     *splices // of whatever carries the answer
 	args    []byte   // of the call, where the message has them no longer
+	resume  []byte   // the members of params that go on with a call, as they were sent; nil if there are none
 }
 
 // handles narrow what is published to some servers; nil does not.
@@ -44,6 +46,8 @@ type peer struct {
 
 	ctx context.Context // ends what still runs in the session
 	end context.CancelFunc
+
+	logs atomic.Bool // the client has said which log messages it wants, for the whole session
 
 	mu    sync.Mutex
 	last  request                     // of the client's, whose view it is that changes; guarded by mu
@@ -63,13 +67,13 @@ func (s *Server) newPeer(rq request, id string) *peer {
 			Capabilities: &mcp.ServerCapabilities{
 				Tools:     &mcp.ToolCapabilities{ListChanged: true},
 				Resources: &mcp.ResourceCapabilities{ListChanged: true}, Prompts: &mcp.PromptCapabilities{ListChanged: true},
-				Completions: &mcp.CompletionCapabilities{},
+				Completions: &mcp.CompletionCapabilities{}, Logging: &mcp.LoggingCapabilities{},
 			},
 			GetSessionID: func() string { return id },
 			SetCacheable: func(_ context.Context, _ mcp.Request, c *mcp.Cacheable) { c.CacheScope = "private" },
 		})
 	p.srv.AddReceivingMiddleware(p.receive)
-	p.srv.AddSendingMiddleware(sendProgress)
+	p.srv.AddSendingMiddleware(sendNotices)
 	return p
 }
 
@@ -87,7 +91,13 @@ func (p *peer) receive(next mcp.MethodHandler) mcp.MethodHandler {
 			defer stop()
 			return answer(ctx)
 		}
-		if strings.HasPrefix(method, "resources/") || strings.HasPrefix(method, "logging/") {
+		if r, ok := req.(*mcp.ServerRequest[*mcp.SetLoggingLevelParams]); ok {
+			if !slices.Contains(levels, r.Params.Level) {
+				return nil, &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: fmt.Sprintf("there is no level %.100q", r.Params.Level)}
+			}
+			p.logs.Store(true)
+		}
+		if strings.HasPrefix(method, "resources/") {
 			// The SDK has answers for these even where they are not offered.
 			return nil, &jsonrpc.Error{Code: jsonrpc.CodeMethodNotFound, Message: fmt.Sprintf("%q is not offered here", method)}
 		}

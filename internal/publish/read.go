@@ -19,7 +19,12 @@ import (
 // read answers resources/read.
 func (p *peer) read(ctx context.Context, req *mcp.ReadResourceRequest) (mcp.Result, error) {
 	c := &bridge.Call{Method: bridge.ReadResource}
-	return p.ask(ctx, asked{req, req.Session, req.Params.Meta, req.ProtocolVersion()}, c, func(view *bridge.Snapshot) (err error) {
+	resume, err := p.request(req).resumed(req.Params.InputResponses, req.Params.RequestState)
+	if err != nil {
+		return nil, err
+	}
+	relay(c, req.ProtocolVersion(), req.ClientCapabilities(), resume)
+	return p.ask(ctx, asked{req, req.Session, req.Params.Meta, req.ProtocolVersion(), req.Params.URI}, c, func(view *bridge.Snapshot) (err error) {
 		c.Handle, c.Tool, err = locate(view, req.Params.URI)
 		return err
 	})
@@ -34,7 +39,12 @@ func (p *peer) prompt(ctx context.Context, req *mcp.GetPromptRequest) (mcp.Resul
 			return nil, err
 		}
 	}
-	return p.ask(ctx, asked{req, req.Session, req.Params.Meta, req.ProtocolVersion()}, c, func(view *bridge.Snapshot) (err error) {
+	resume, err := p.request(req).resumed(req.Params.InputResponses, req.Params.RequestState)
+	if err != nil {
+		return nil, err
+	}
+	relay(c, req.ProtocolVersion(), req.ClientCapabilities(), resume)
+	return p.ask(ctx, asked{req, req.Session, req.Params.Meta, req.ProtocolVersion(), ""}, c, func(view *bridge.Snapshot) (err error) {
 		c.Handle, c.Tool, err = findPrompt(view, req.Params.Name)
 		return err
 	})
@@ -46,7 +56,7 @@ func (p *peer) complete(ctx context.Context, req *mcp.CompleteRequest) (mcp.Resu
 		return nil, &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: "there is no ref"}
 	}
 	c := &bridge.Call{Method: bridge.Complete}
-	return p.ask(ctx, asked{req, req.Session, req.Params.Meta, req.ProtocolVersion()}, c, func(view *bridge.Snapshot) (err error) {
+	return p.ask(ctx, asked{req, req.Session, req.Params.Meta, req.ProtocolVersion(), ""}, c, func(view *bridge.Snapshot) (err error) {
 		ref := *req.Params.Ref
 		if ref.Type == "ref/prompt" {
 			c.Handle, ref.Name, err = findPrompt(view, ref.Name)
@@ -67,6 +77,7 @@ type asked struct {
 	session *mcp.ServerSession
 	meta    mcp.Meta
 	version string
+	uri     string // of the resource that is read; else ""
 }
 
 // ask makes a call of what find finds, in what the caller may see, and fills in.
@@ -77,7 +88,7 @@ func (p *peer) ask(ctx context.Context, a asked, c *bridge.Call, find func(*brid
 	res, err := p.answer(ctx, rq, a, c, find)
 	p.s.logCall(ctx, rq, c, time.Since(start), err)
 	if err != nil {
-		return nil, refusal(err, a.version >= modern)
+		return nil, refusal(err, a)
 	}
 	return res, nil
 }
@@ -92,11 +103,7 @@ func (p *peer) answer(ctx context.Context, rq request, a asked, c *bridge.Call, 
 			return nil, err
 		}
 	}
-	if token := a.meta["progressToken"]; token != nil {
-		pr := newProgress(ctx, a.session, token)
-		defer pr.close() // before the answer goes out
-		c.Progress = pr.put
-	}
+	defer p.hear(ctx, a, c)() // before the answer goes out
 	got, err := p.s.opts.Bridge.Invoke(ctx, c)
 	if err != nil {
 		return nil, err
@@ -105,7 +112,7 @@ func (p *peer) answer(ctx context.Context, rq request, a asked, c *bridge.Call, 
 	if got.Artifact != nil {
 		res.ref = got.Artifact.Ref
 	}
-	if res.modern && c.Method == bridge.ReadResource {
+	if res.modern && c.Method == bridge.ReadResource && got.Result.Wanted == nil {
 		res.raw = private(res.raw)
 	}
 	return res, nil
@@ -141,33 +148,62 @@ func findPrompt(view *bridge.Snapshot, name string) (handle, prompt string, err 
 const codeNoResource = -32002
 
 // refusal returns what a client is told of what failed and was no tool: an error of the
-// protocol, the server's own if it answered one.
-func refusal(err error, isModern bool) error {
+// protocol, the server's own if it answered one. What could not be read is named as the client did.
+func refusal(err error, a asked) error {
 	e, ok := errors.AsType[*bridge.Error](err)
 	if !ok {
-		_, err = failure(err)
+		_, err = failure(err, false)
 		return err
 	}
-	out := &jsonrpc.Error{Code: jsonrpc.CodeInternalError, Message: e.Msg}
-	about := map[string]any{"code": e.Kind}
-	maps.Copy(about, e.Members)
-	if e.RetryAfter > 0 {
-		about["retry_after"] = seconds(e.RetryAfter)
+	if code, answered := upstreamCode(e); answered {
+		if code == codeNoResource && a.version >= modern {
+			code = jsonrpc.CodeInvalidParams
+		}
+		return answeredError(e, code, a.uri)
 	}
-	switch code, answered := e.Members["upstream_code"].(int64); {
-	case answered:
-		out.Code = code
-		out.Message, _ = e.Members["upstream_message"].(string)
+	out := &jsonrpc.Error{Code: jsonrpc.CodeInternalError, Message: e.Msg, Data: about(e, nil, a.uri)}
+	switch {
 	case e.Kind == bridge.NotFound, e.Kind == bridge.Malformed, e.Kind == bridge.InvalidArguments:
 		out.Code = jsonrpc.CodeInvalidParams
 	case e.Msg == "":
 		return errFault
 	}
-	if out.Code == codeNoResource && isModern {
-		out.Code = jsonrpc.CodeInvalidParams
-	}
-	if b, err := json.Marshal(map[string]any{errorKey: about}); err == nil {
-		out.Data = b
-	}
 	return out
+}
+
+// upstreamCode returns the code of an error that a server answered, if it answered one.
+func upstreamCode(e *bridge.Error) (code int64, answered bool) {
+	code, answered = e.Members["upstream_code"].(int64)
+	return code, answered
+}
+
+// answeredError is the server's own error, under the code.
+func answeredError(e *bridge.Error, code int64, uri string) error {
+	data, _ := e.Members["upstream_data"].(json.RawMessage)
+	msg, _ := e.Members["upstream_message"].(string)
+	return &jsonrpc.Error{Code: code, Message: msg, Data: about(e, data, uri)}
+}
+
+// about is what programs are told of a failure, beside what its server says of it. The URI, if there is one, takes the place of the server's.
+func about(e *bridge.Error, data json.RawMessage, uri string) json.RawMessage {
+	m := map[string]any{"code": e.Kind}
+	maps.Copy(m, e.Members)
+	if e.RetryAfter > 0 {
+		m["retry_after"] = seconds(e.RetryAfter)
+	}
+	all := map[string]any{}
+	if raw.KindOf(data) == raw.Object {
+		for v := range raw.Members(data) {
+			all[v.Name()] = json.RawMessage(v.Val)
+		}
+	}
+	if uri != "" {
+		all["uri"] = uri
+	}
+	all[errorKey] = m
+	b, err := json.Marshal(all)
+	if err != nil {
+		return nil // a member that cannot be JSON: a bug, but the rest is true
+	}
+	return b
 }

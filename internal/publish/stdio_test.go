@@ -30,6 +30,28 @@ func (f *fixture) lines(in ...string) []string {
 	return strings.Split(strings.TrimSuffix(out.String(), "\n"), "\n")
 }
 
+// connectPipes returns a session of the SDK's client over pipes, which ends with the test.
+func (f *fixture) connectPipes(version string, o *mcp.ClientOptions) *mcp.ClientSession {
+	f.t.Helper()
+	serverIn, clientOut := io.Pipe()
+	clientIn, serverOut := io.Pipe()
+	done := make(chan error, 1)
+	go func() {
+		done <- f.server.ServeStdio(context.Background(), serverIn, serverOut, bridge.Caller{}, time.Minute)
+	}()
+	cs, err := mcp.NewClient(&mcp.Implementation{Name: "test", Version: "1"}, o).Connect(f.t.Context(), &mcp.IOTransport{Reader: clientIn, Writer: clientOut}, &mcp.ClientSessionOptions{ProtocolVersion: version})
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	f.t.Cleanup(func() {
+		_ = cs.Close() // what is left of it, done says
+		if err := <-done; err != nil {
+			f.t.Errorf("ServeStdio: %v", err)
+		}
+	})
+	return cs
+}
+
 const initialized = `{"jsonrpc":"2.0","method":"notifications/initialized"}`
 
 // answers has the lines answered after a handshake, whose own answer is left out.

@@ -269,7 +269,7 @@ func TestCapabilities(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if string(got) != `{"completions":{},"prompts":{"listChanged":true},"resources":{"listChanged":true},"tools":{"listChanged":true}}` {
+		if string(got) != `{"completions":{},"logging":{},"prompts":{"listChanged":true},"resources":{"listChanged":true},"tools":{"listChanged":true}}` {
 			t.Errorf("capabilities %s", got)
 		}
 		if p, err := cs.ListPrompts(t.Context(), nil); err != nil || len(p.Prompts) != 0 {
