@@ -42,6 +42,8 @@ var may = map[string][]string{
 	"routes":  {"bridge", "raw", "jobs", "openapi", "identity", "web", "artifacts"},
 	"publish": {"bridge", "raw", "openapi", "identity"},
 	"mcptest": {"raw"},
+
+	"telemetry/otlptest": {}, // for tests only
 }
 
 // only lists libraries with the packages that may use them, and why.
@@ -57,7 +59,8 @@ var only = []struct {
 	{"github.com/go-redis/redis_rate", []string{"identity"}, "only budgets have rates that are shared"},
 	{"github.com/coreos/go-oidc", []string{"identity"}, "only it judges tokens"},
 	{"github.com/fsnotify/fsnotify", []string{"config"}, "only the configuration is watched"},
-	{"net/http", []string{"routes", "web", "mcp/remote", "mcp/rpc", "mcp", "mcptest", "identity", "telemetry", "publish"}, "the rest knows no transport"},
+	{"go.opentelemetry.io", []string{"telemetry", "telemetry/otlptest"}, "the rest has hooks for traces, not spans"},
+	{"net/http", []string{"telemetry/otlptest", "routes", "web", "mcp/remote", "mcp/rpc", "mcp", "mcptest", "identity", "telemetry", "publish"}, "the rest knows no transport"},
 }
 
 func TestArrows(t *testing.T) {
