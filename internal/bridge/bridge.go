@@ -15,13 +15,16 @@ import (
 	"mcpbridge/internal/raw"
 )
 
-// A Call is one request to run a tool, or to do what another Method says. Invoke fills Timing, also when it fails.
+// A Call is one request to run a tool, or to do what another Method says. Invoke fills Timing
+// and Received, also when it fails.
 type Call struct {
 	Handle string
 	Method Method
 	Tool   string // or, by the method, the resource's URI or the prompt's name; Invoke takes a completion's out of Args
 	Args   []byte // the arguments as the caller sent them; Invoke checks and may flatten them. Empty is {}.
 	Caller Caller
+	ID     string // of the request that brought the call, for logs; may be empty
+	Trace  Trace  // that the call is a part of
 
 	DryRun bool // check and find out whether it could run, spend nothing
 	// Timeout is the caller's own bound for the whole call, from its start; zero is none.
@@ -40,7 +43,8 @@ type Call struct {
 	// Resume are the members of params that go on with a relayed call, as the caller sent them; nil begins one.
 	Resume []byte
 
-	Timing Timing
+	Timing   Timing
+	Received int // bytes of the result
 }
 
 // Timing says where a call's time went. A step that was not reached is zero.
@@ -178,6 +182,9 @@ type Request struct {
 	Log         func(params json.RawMessage)
 	// Ask, if set, answers what the server asks while the call is running.
 	Ask Asker
+	// Trace goes along with the request. Wire, if set, is filled in before the request is made.
+	Trace Trace
+	Wire  *Wire
 }
 
 // A Keeper turns results into artifacts.
@@ -186,7 +193,7 @@ type Keeper interface {
 	Keep(ctx context.Context, c Caller, t *Tool, r *Result, timing *Timing) *Artifact
 }
 
-// Bridge runs calls. All fields must be set.
+// Bridge runs calls. All fields but Tracer must be set.
 type Bridge struct {
 	Catalogue Catalogue
 	Policy    Policy
@@ -196,6 +203,8 @@ type Bridge struct {
 	Gate      Gate
 	Keeper    Keeper
 	Nesting   int // levels of nesting that arguments may have
+
+	Tracer Tracer // nil records nothing; traces are passed on all the same
 }
 
 // Invoke runs one call. Read it to see the way of a call.
@@ -260,6 +269,7 @@ func (b *Bridge) await(ctx context.Context, c *Call) (*Tool, error) {
 		select {
 		case <-settled:
 			stamp(start, &c.Timing.Connect)
+			b.step(c, "connect", start, nil)
 		case <-ctx.Done():
 			return nil, ended(ctx, ctx.Err(), "before its server was connected")
 		}
@@ -415,14 +425,21 @@ func (b *Bridge) try(ctx context.Context, c *Call, r Request) (*Result, error) {
 }
 
 func (b *Bridge) connect(ctx context.Context, c *Call, t *Target) (Client, func(), error) {
-	defer stamp(time.Now(), &c.Timing.Connect)
+	began := time.Now()
 	client, done, err := b.Clients.Client(ctx, t)
+	took := time.Since(began)
+	c.Timing.Connect += took
+	if err != nil || took >= time.Millisecond { // else it was there
+		b.step(c, "connect", began, err)
+	}
 	return client, done, ended(ctx, err, "before it was made")
 }
 
 func (b *Bridge) admit(ctx context.Context, c *Call, t *Target) (func(), error) {
-	defer stamp(time.Now(), &c.Timing.Queue)
+	began := time.Now()
 	release, err := b.Gate.Admit(ctx, c.Caller, t.Demand)
+	stamp(began, &c.Timing.Queue)
+	b.step(c, "admission", began, err)
 	return release, ended(ctx, err, "before it was made")
 }
 
@@ -446,7 +463,7 @@ func (b *Bridge) run(ctx context.Context, c *Call, client Client, r Request, rel
 	if c.Running != nil {
 		c.Running()
 	}
-	res, err := client.Call(ctx, r, release)
+	res, err := b.send(ctx, c, client, r, release)
 	return res, ended(ctx, err, "and the server was told to cancel")
 }
 
@@ -454,6 +471,7 @@ func (b *Bridge) run(ctx context.Context, c *Call, client Client, r Request, rel
 // reports is an artifact, since its blocks may be all that the caller gets.
 func (b *Bridge) keep(ctx context.Context, c *Call, t *Tool, r *Result) (*Answer, error) {
 	a := &Answer{Tool: t, Result: r}
+	c.Received = len(r.Raw)
 	if t.Target.ParseText {
 		r.parseText()
 	}
@@ -462,7 +480,9 @@ func (b *Bridge) keep(ctx context.Context, c *Call, t *Tool, r *Result) (*Answer
 	}
 	if c.Method.keeps() && !t.Target.Transient {
 		// The tool has run: its result is kept even if the caller has gone away by now.
+		began := time.Now()
 		a.Artifact = b.Keeper.Keep(context.WithoutCancel(ctx), c.Caller, t, r, &c.Timing)
+		b.step(c, "store", began, nil)
 	}
 	switch {
 	case r.IsError:
