@@ -60,8 +60,11 @@ func (c *Conn) probe(ctx context.Context) (json.RawMessage, error) {
 		half, stop = context.WithTimeout(ctx, time.Until(end)/2)
 		defer stop()
 	}
-	k := c.newCall(&rpc.Request{Method: "server/discover"}, &era{version: v20260728})
-	o := c.handshakeCall(half, k)
+	k, o := c.discover(half)
+	if slices.Contains(supported(o.err), v20260728) {
+		// It names the version that it refuses, so it wants to be asked again.
+		k, o = c.discover(half)
+	}
 	switch {
 	case o.err == nil:
 	case half.Err() != nil && ctx.Err() == nil:
@@ -81,6 +84,26 @@ func (c *Conn) probe(ctx context.Context) (json.RawMessage, error) {
 	default:
 		return nil, errOlder
 	}
+}
+
+func (c *Conn) discover(ctx context.Context) (*call, outcome) {
+	k := c.newCall(&rpc.Request{Method: "server/discover"}, &era{version: v20260728})
+	return k, c.handshakeCall(ctx, k)
+}
+
+// supported returns the versions that a server says it speaks when it refuses ours.
+func supported(err error) []string {
+	e, ok := errors.AsType[*rpc.Error](err)
+	if !ok || e.Code != codeBadVersion {
+		return nil
+	}
+	var data struct {
+		Supported []string `json:"supported"`
+	}
+	if json.Unmarshal(e.Data, &data) != nil {
+		return nil
+	}
+	return data.Supported
 }
 
 // older reports whether a version is one of the eras of sessions that we speak.
@@ -106,13 +129,11 @@ func (c *Conn) judge(status int, err error) error {
 			return err
 		case codeBadVersion:
 			// It is no guess to follow a server that names the older versions which it speaks.
-			var data struct {
-				Supported []string `json:"supported"`
-			}
-			if json.Unmarshal(e.Data, &data) == nil && slices.ContainsFunc(data.Supported, older) {
+			versions := supported(err)
+			if slices.ContainsFunc(versions, older) {
 				return errOlder
 			}
-			return c.noCommonVersion(data.Supported)
+			return c.noCommonVersion(versions)
 		default:
 			return errOlder
 		}

@@ -4,6 +4,7 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -14,6 +15,18 @@ import (
 
 func rpcErr(status int, code, more string) handler {
 	return answerRaw(status, "application/json", `{"jsonrpc":"2.0","id":%ID%,"error":{"code":`+code+`,"message":"m"`+more+`}}`)
+}
+
+// onceThen answers the first request in one way, and the others in another.
+func onceThen(first, others handler) handler {
+	var asked atomic.Bool
+	return func(w http.ResponseWriter, r *http.Request, s *seen) {
+		if asked.CompareAndSwap(false, true) {
+			first(w, r, s)
+		} else {
+			others(w, r, s)
+		}
+	}
 }
 
 // TestNegotiation: which answers to the probe lead to an older era, and which are final.
@@ -46,6 +59,8 @@ func TestNegotiation(t *testing.T) {
 
 		{"newer versions only", answerJSON(`{"supportedVersions":["2027-01-01"]}`), init, "", rpc.Handshake, "2027-01-01", false},
 		{"newer versions only, by error", rpcErr(400, "-32022", `,"data":{"supported":["2027-01-01"]}`), init, "", rpc.Handshake, "2027-01-01", false},
+		{"refused at first", onceThen(rpcErr(400, "-32022", `,"data":{"supported":["2026-07-28"]}`), answerJSON(discovered)), init, v20260728, "", "", false},
+		{"refused for no reason", rpcErr(400, "-32022", `,"data":{"supported":["2026-07-28"]}`), init, "", rpc.Handshake, "no protocol version", false},
 		{"modern error without data", rpcErr(400, "-32022", ""), init, "", rpc.Handshake, "no protocol version", false},
 		{"header mismatch", rpcErr(400, "-32020", ""), init, "", rpc.Handshake, "error -32020", false},
 		{"needs capabilities", rpcErr(400, "-32021", ""), init, "", rpc.Handshake, "error -32021", false},
