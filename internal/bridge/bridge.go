@@ -182,7 +182,7 @@ type Request struct {
 	Log         func(params json.RawMessage)
 	// Ask, if set, answers what the server asks while the call is running.
 	Ask Asker
-	// Trace goes along with the request. Wire, if set, is filled in before the request is made.
+	// Trace goes along with the request. Wire, if set, is filled in by the time that Call returns.
 	Trace Trace
 	Wire  *Wire
 }

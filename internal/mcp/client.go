@@ -40,7 +40,10 @@ func (c *Client) Call(ctx context.Context, r bridge.Request, letGo func()) (*bri
 	q := rpc.Request{
 		Method: cmp.Or(string(r.Method), "tools/call"), Params: r.Tool.Params, Args: r.Args,
 		Name: r.Tool.Name, Input: r.Tool.Input, Header: forwarded(r.Tool.Target, r.Caller),
-		Idle: r.Idle, Total: r.Total, Progress: r.Progress, Log: r.Log, LetGo: letGo,
+		Idle: r.Idle, Total: r.Total, Progress: r.Progress, Log: r.Log, LetGo: letGo, Meta: r.Trace.Meta(),
+	}
+	if r.Wire != nil {
+		q.Wire = new(rpc.Wire)
 	}
 	if r.Method == bridge.Complete {
 		q.Name = "" // only what is called, got or read has one
@@ -55,6 +58,9 @@ func (c *Client) Call(ctx context.Context, r bridge.Request, letGo func()) (*bri
 		q.Ask = asker(r.Ask)
 	}
 	b, err := c.conn.Do(ctx, &q)
+	if r.Wire != nil {
+		*r.Wire = bridge.Wire{ID: q.Wire.ID, Protocol: c.conn.Peer().Protocol, Session: q.Wire.Session, Pipe: q.Wire.Pipe, Host: q.Wire.Host, Port: q.Wire.Port}
+	}
 	if err != nil {
 		err = c.explain(err, r.Tool)
 		if r.Method != bridge.CallTool {

@@ -66,6 +66,9 @@ func (c *Conn) newCall(r *rpc.Request, e *era) *call {
 	}
 	e = cmp.Or(e, c.era.Load())
 	k.frame = c.frame(k.id, r, e.modern())
+	if r.Wire != nil {
+		*r.Wire = c.wire(k.id, e)
+	}
 	if e.modern() {
 		k.header = c.modernHeaders(r)
 	}
@@ -75,7 +78,7 @@ func (c *Conn) newCall(r *rpc.Request, e *era) *call {
 // frame splices the request of a call: what the caller gave is copied, never read.
 func (c *Conn) frame(id string, r *rpc.Request, modern bool) []byte {
 	const most = 224 // of what is written beside the parts
-	b := make([]byte, 0, most+len(r.Method)+len(c.meta)+len(r.Params)+len(r.Args))
+	b := make([]byte, 0, most+len(r.Method)+len(c.meta)+len(r.Meta)+len(r.Params)+len(r.Args))
 	b = append(b, `{"jsonrpc":"2.0","id":`...)
 	b = append(b, id...)
 	b = append(b, `,"method":"`...)
@@ -83,7 +86,7 @@ func (c *Conn) frame(id string, r *rpc.Request, modern bool) []byte {
 	b = append(b, `","params":{`...)
 	// Progress is asked for also where nobody watches it, since it resets the idle clock.
 	token := r.Progress != nil || r.Idle > 0 && r.Method == "tools/call"
-	if modern || token {
+	if modern || token || len(r.Meta) > 0 {
 		b = append(b, `"_meta":{`...)
 		if modern {
 			b = append(b, c.meta...)
@@ -97,6 +100,12 @@ func (c *Conn) frame(id string, r *rpc.Request, modern bool) []byte {
 			}
 			b = append(b, `"progressToken":`...)
 			b = append(b, id...)
+		}
+		if len(r.Meta) > 0 {
+			if modern || token {
+				b = append(b, ',')
+			}
+			b = append(b, r.Meta...)
 		}
 		b = append(b, '}')
 		if len(r.Params)+len(r.Args) > 0 {

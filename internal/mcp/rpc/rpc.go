@@ -40,6 +40,9 @@ type Request struct {
 	Params []byte
 	Args   []byte
 
+	// Meta are members of _meta beside those that the connection writes, on one line: `"traceparent":"00-…"`.
+	Meta []byte
+
 	// Name is the tool's or prompt's name, or the resource's URI: what the modern
 	// HTTP transport repeats in its Mcp-Name header. Empty for lists.
 	Name string
@@ -70,6 +73,18 @@ type Request struct {
 	// its answer; with the end of the connection; or, after Do was given up, when the
 	// late answer came or the grace for it is over.
 	LetGo func()
+
+	// Wire, if set, is filled in before the request is written.
+	Wire *Wire
+}
+
+// A Wire says how a request went to its server.
+type Wire struct {
+	ID      string // of the request, as text
+	Session string // a digest of the session's id, by which nobody gets into the session; empty without one
+	Pipe    bool   // over pipes, and not over HTTP
+	Host    string // of the server's URL; empty if that is secret
+	Port    int
 }
 
 // A Peer is the server at the other end.

@@ -78,7 +78,7 @@ func (l *lane) do(ctx context.Context, r *rpc.Request) (json.RawMessage, error) 
 	}
 	// What comes here was checked and flattened. Were it not, the second line could
 	// be a request of the caller's own making.
-	if onTwoLines(r.Params) || onTwoLines(r.Args) {
+	if onTwoLines(r.Params) || onTwoLines(r.Args) || onTwoLines(r.Meta) {
 		letGo()
 		return nil, &rpc.Failure{Reason: rpc.Protocol, Msg: "the request was not sent: its arguments are not on one line"}
 	}
@@ -98,6 +98,9 @@ func (l *lane) do(ctx context.Context, r *rpc.Request) (json.RawMessage, error) 
 	l.calls[c.id] = c
 	l.mu.Unlock()
 
+	if r.Wire != nil {
+		*r.Wire = rpc.Wire{ID: strconv.FormatInt(c.id, 10), Pipe: true}
+	}
 	c.buf = newBuf()
 	*c.buf = l.appendRequest(*c.buf, c.id, r)
 	// When nothing can be sent any more, the connection's end is near and answers the call.
@@ -117,16 +120,20 @@ func (l *lane) appendRequest(b []byte, id int64, r *rpc.Request) []byte {
 	b = append(b, `,"params":{`...)
 	// Progress is asked for also where nobody watches it, since it resets the idle clock.
 	token := r.Progress != nil || r.Idle > 0 && r.Method == "tools/call"
-	if token || len(l.meta) > 0 {
+	if token || len(l.meta)+len(r.Meta) > 0 {
 		b = append(b, `"_meta":{`...)
 		if token {
 			b = append(b, `"progressToken":`...)
 			b = strconv.AppendInt(b, id, 10)
-			if len(l.meta) > 0 {
+			if len(l.meta)+len(r.Meta) > 0 {
 				b = append(b, ',')
 			}
 		}
 		b = append(b, l.meta...)
+		if len(l.meta) > 0 && len(r.Meta) > 0 {
+			b = append(b, ',')
+		}
+		b = append(b, r.Meta...)
 		b = append(b, '}')
 		if len(r.Params)+len(r.Args) > 0 {
 			b = append(b, ',')
