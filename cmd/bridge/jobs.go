@@ -40,7 +40,7 @@ func (a *app) jobEnded(j *jobs.Job) {
 	rec, c := j.Record(), j.Call()
 	attrs := []slog.Attr{
 		slog.String("job", rec.ID), slog.String("state", string(rec.State)), slog.Duration("duration", time.Since(rec.Created)),
-		slog.String("caller", c.Caller.ID), slog.String("handle", rec.Handle), slog.String("tool", rec.Tool),
+		slog.String("caller", c.Caller.ID), slog.String("handle", rec.Handle), slog.String(c.Subject()),
 		slog.Duration("queue", c.Timing.Queue), slog.Duration("upstream", c.Timing.Upstream),
 	}
 	code := bridge.Kind("")

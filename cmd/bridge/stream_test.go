@@ -96,7 +96,7 @@ func TestStreamInBrowser(t *testing.T) {
 				logs++
 			}
 		}
-		if want := map[string]int{"modern": 2}[handle]; logs != want { // elsewhere nothing ties them to the call, or nobody asked for them
+		if want := map[string]int{"http": 2, "modern": 2}[handle]; logs != want { // on a pipe nothing ties them to the call
 			t.Errorf("%s: %d log messages, want %d", handle, logs, want)
 		}
 		ask := stream(t, page+"/", call("", "/tools/"+handle+"/ask", `{}`), call("input", "/jobs/{job}/input", `{"action":"accept","content":{"name":"Ada"}}`))

@@ -81,9 +81,12 @@ func TestPromptWantsInput(t *testing.T) {
 	if err != nil || string(a.Result.Raw) != `{"messages":[]}` {
 		t.Fatalf("answer %v, %v", a, err)
 	}
-	w, _ = newOffers(`{"resultType":"input_required","inputRequests":{"k":{"method":"elicitation/create","params":{}}}}`)
-	if _, err := w.Invoke(t.Context(), &Call{Handle: "s", Method: ReadResource, Tool: "a:1"}); KindOf(err) != UpstreamError || !strings.Contains(err.Error(), "only when a tool is called") {
-		t.Errorf("nobody to ask: %v", err)
+	for asks, says := range map[bool]string{true: "does not offer to be asked", false: "elicitation: true"} {
+		w, _ := newOffers(`{"resultType":"input_required","inputRequests":{"k":{"method":"elicitation/create","params":{}}}}`)
+		w.snapshot.Server("s").Target.Asks = asks
+		if _, err := w.Invoke(t.Context(), &Call{Handle: "s", Method: ReadResource, Tool: "a:1"}); KindOf(err) != UpstreamError || !strings.Contains(err.Error(), says) {
+			t.Errorf("nobody to ask: %v, want an error that says %q", err, says)
+		}
 	}
 	if got := string(sent.Resume); got != `"inputResponses":{"k":{"action":"decline"}},"requestState":"s"` {
 		t.Errorf("resumed with %s", got)

@@ -95,13 +95,10 @@ func questions(c *Call, t *Tool, w *Wanted) (all []Question, err error) {
 	refuse := func(format string, args ...any) error {
 		return &Error{Kind: UpstreamError, Op: "bridge.questions", Msg: fmt.Sprintf("The server %q ", c.Handle) + fmt.Sprintf(format, args...)}
 	}
-	nobody := c.Ask == nil && !c.Relay
 	switch {
-	case nobody && c.Method != CallTool:
-		return nil, refuse("asks its caller something, who can answer only when a tool is called.")
 	case !t.Target.Asks:
 		return nil, refuse("asks its caller something, which its configuration does not let it (elicitation: true).")
-	case nobody:
+	case c.Ask == nil && !c.Relay:
 		return nil, refuse("asks its caller something, who does not offer to be asked.")
 	}
 	for m := range raw.Members(w.Requests) {

@@ -125,7 +125,7 @@ func (m *Manager) newJob(ctx context.Context, c *bridge.Call) *Job {
 	now := time.Now()
 	j := &Job{
 		m: m, call: c, done: make(chan struct{}), changed: make(chan struct{}), shown: make(chan struct{}),
-		rec: Record{ID: newID(), Owner: c.Caller.Owner(), Handle: c.Handle, Tool: c.Tool, State: Queued, Version: 1, Created: now, Changed: now},
+		rec: Record{ID: newID(), Owner: c.Caller.Owner(), Handle: c.Handle, Method: c.Method, Tool: c.Tool, State: Queued, Version: 1, Created: now, Changed: now},
 	}
 	j.ctx, j.cancel = context.WithCancelCause(context.WithoutCancel(ctx))
 	c.Progress, c.Log, c.Running, c.Ask = j.progress, j.log, j.running, j.ask

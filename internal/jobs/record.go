@@ -32,7 +32,8 @@ type Record struct {
 	Owner   bridge.Owner      `json:"-"`    // who reads it knows
 	Node    string            `json:"node"` // of the bridge that runs it
 	Handle  string            `json:"handle"`
-	Tool    string            `json:"tool"`
+	Method  bridge.Method     `json:"method,omitempty"`
+	Tool    string            `json:"tool"` // or what the method reads or gets
 	State   State             `json:"state"`
 	Version uint64            `json:"version"` // grows with each change
 	Created time.Time         `json:"created"`

@@ -70,7 +70,7 @@ func (x *exchange) invoke(r *http.Request, handle, tool string) (err error) {
 		return err
 	}
 	if !c.DryRun && (m.async || m.stream || m.key != "" || x.mayAsk(c)) {
-		return x.viaJob(r, c, m, accept)
+		return x.viaJob(r, c, m, func(a *bridge.Answer) { x.answer(r, a, accept) })
 	}
 	a, err := x.perform(r, c, m.wait)
 	x.Header()["Vary"] = varyCall
@@ -220,12 +220,8 @@ func (s *server) callAnswers() map[string]*huma.Response {
 		bridge.InvalidArguments, bridge.ToolError, bridge.RateLimited, bridge.UpstreamError, bridge.UpstreamAuth, bridge.OutcomeUnknown,
 		bridge.ResultTooLarge, bridge.InvalidResult, bridge.Overloaded, bridge.Unavailable, bridge.NotReady, bridge.DeadlineExceeded,
 		bridge.IdempotencyConflict, bridge.StoreUnavailable)
-	ok.Content["text/event-stream"] = &huma.MediaType{Schema: &huma.Schema{Type: huma.TypeString}}
-	m["202"] = s.jsonAnswer("The call goes on as a job: with Prefer: respond-async, or because the server asks something.", JobInfo{})
-	m["202"].Headers = map[string]*huma.Header{
-		"Location":    textHeader("The job."),
-		"Retry-After": textHeader("When to look again, in seconds."),
-	}
+	ok.Content["text/event-stream"] = eventsType()
+	m["202"] = s.acceptedAnswer("The call goes on as a job: with Prefer: respond-async, or because the server asks something.")
 	m["204"] = &huma.Response{Description: "The dry run found nothing against the call."}
 	return m
 }

@@ -21,7 +21,8 @@ import (
 type JobInfo struct {
 	ID       string            `json:"id"`
 	Handle   string            `json:"handle"`
-	Tool     string            `json:"tool"`
+	Method   bridge.Method     `json:"method,omitempty" doc:"What is asked of the server if no tool is called: resources/read or prompts/get."`
+	Tool     string            `json:"tool" doc:"The tool, or the resource's URI or the prompt's name."`
 	State    jobs.State        `json:"state" enum:"queued,running,input_required,done,failed,cancelled"`
 	Created  time.Time         `json:"created"`
 	Changed  time.Time         `json:"changed"`
@@ -66,7 +67,7 @@ func (s *server) jobRoutes() {
 		Method: http.MethodGet, Path: "/jobs", OperationID: "list-jobs", Tags: []string{"jobs"},
 		Summary:     "List jobs",
 		Description: "The caller's jobs, newest first.",
-		Responses:   s.answers(s.jsonAnswer("A page of jobs.", JobList{}), bridge.Malformed, Unauthenticated, bridge.Forbidden, bridge.StoreUnavailable),
+		Responses:   linked(s.answers(s.jobsAnswer(), bridge.Malformed, Unauthenticated, bridge.Forbidden, bridge.StoreUnavailable)),
 	}, s.listJobs)
 	wait := param("header", "Prefer", "wait=N waits up to N seconds for the job to end or to ask something; with If-None-Match, for any change.")
 	s.register(huma.Operation{
@@ -74,7 +75,7 @@ func (s *server) jobRoutes() {
 		Summary:     "See how a job is",
 		Description: "The job's state, its progress, what it asks, and where its result is.",
 		Parameters:  []*huma.Param{jobParam, wait},
-		Responses:   notModified(s.answers(s.jsonAnswer("The job.", JobInfo{}), bridge.Malformed, Unauthenticated, bridge.Forbidden, bridge.NotFound, bridge.StoreUnavailable)),
+		Responses:   notModified(s.answers(s.jobAnswer("The job."), bridge.Malformed, Unauthenticated, bridge.Forbidden, bridge.NotFound, bridge.StoreUnavailable)),
 	}, s.getJob)
 	s.register(huma.Operation{
 		Method: http.MethodDelete, Path: "/jobs/{id}", OperationID: "cancel-job", Tags: []string{"jobs"},
@@ -88,29 +89,16 @@ func (s *server) jobRoutes() {
 		Summary:     "Follow a job",
 		Description: "The job's events, as server-sent events: progress, log, input, and at its end one result or problem. Last-Event-ID continues where a stream was cut off, as far as events are kept.",
 		Parameters:  []*huma.Param{jobParam, param("header", "Last-Event-ID", "The last event that the caller has.")},
-		Responses:   s.answers(eventsAnswer, bridge.Malformed, Unauthenticated, bridge.Forbidden, bridge.NotFound, bridge.StoreUnavailable),
+		Responses:   s.answers(jobEvents(), bridge.Malformed, Unauthenticated, bridge.Forbidden, bridge.NotFound, bridge.StoreUnavailable),
 	}, s.jobEvents)
 	s.register(huma.Operation{
 		Method: http.MethodPost, Path: "/jobs/{id}/input", OperationID: "answer-job", Tags: []string{"jobs"},
 		Summary:     "Answer what a job asks",
 		Description: "Replies to all that the job asks, by the id of each request: {\"<id>\": {\"action\": \"accept\", \"content\": {…}}}. The action is accept, decline or cancel; with accept the content fits the request's schema. To a single request the reply alone will do.",
 		Parameters:  []*huma.Param{jobParam},
-		RequestBody: &huma.RequestBody{Required: true, Content: map[string]*huma.MediaType{"application/json": {Schema: &huma.Schema{Type: huma.TypeObject}}}},
+		RequestBody: repliesBody(),
 		Responses:   noContent(s.answers(nil, bridge.Malformed, Unauthenticated, bridge.Forbidden, bridge.NotFound, bridge.JobConflict, TooLarge, UnsupportedMediaType, bridge.InvalidArguments, bridge.StoreUnavailable), "The server has been told."),
 	}, s.answerJob)
-}
-
-// eventsAnswer describes an answer of events.
-var eventsAnswer = &huma.Response{
-	Description: "Events.",
-	Content:     map[string]*huma.MediaType{"text/event-stream": {Schema: &huma.Schema{Type: huma.TypeString}}},
-}
-
-// noContent makes the good answer one without a body.
-func noContent(m map[string]*huma.Response, doc string) map[string]*huma.Response {
-	delete(m, "200")
-	m["204"] = &huma.Response{Description: doc}
-	return m
 }
 
 func (s *server) listJobs(x *exchange, r *http.Request, in *JobListInput) error {
@@ -128,6 +116,7 @@ func (s *server) listJobs(x *exchange, r *http.Request, in *JobListInput) error 
 		for _, rec := range all {
 			if started && len(list.Jobs) == in.Limit {
 				list.Next = "?limit=" + strconv.Itoa(in.Limit) + "&after=" + list.Jobs[in.Limit-1].ID
+				x.Header().Set("Link", "<"+list.Next+`>; rel="next"`)
 				break
 			}
 			if started {
@@ -345,7 +334,7 @@ func reply(b []byte) bridge.Reply {
 func (x *exchange) jobInfo(r *http.Request, rec jobs.Record) JobInfo {
 	self := root(x, r) + "jobs/" + rec.ID
 	i := JobInfo{
-		ID: rec.ID, Handle: rec.Handle, Tool: rec.Tool, State: rec.State, Created: rec.Created, Changed: rec.Changed,
+		ID: rec.ID, Handle: rec.Handle, Method: rec.Method, Tool: rec.Tool, State: rec.State, Created: rec.Created, Changed: rec.Changed,
 		Expires: timeOf(rec.Expires), Progress: rec.Progress, Requests: rec.Asked,
 		Links: JobLinks{Self: self, Events: self + "/events"},
 	}

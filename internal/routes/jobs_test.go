@@ -338,8 +338,16 @@ func TestJobPages(t *testing.T) {
 	var got []string
 	for at := "?limit=2"; at != ""; {
 		var list JobList
-		if err := json.Unmarshal([]byte(c.do("GET", "/jobs"+at, "").body), &list); err != nil {
+		r := c.do("GET", "/jobs"+at, "")
+		if err := json.Unmarshal([]byte(r.body), &list); err != nil {
 			t.Fatal(err)
+		}
+		want := ""
+		if list.Next != "" {
+			want = "<" + list.Next + `>; rel="next"`
+		}
+		if got := r.header.Get("Link"); got != want {
+			t.Errorf("Link of %s is %q, want %q", at, got, want)
 		}
 		for _, j := range list.Jobs {
 			got = append(got, j.ID)

@@ -76,15 +76,15 @@ func (x *exchange) mayAsk(c *bridge.Call) bool {
 var errLeft = errors.New("the caller went away")
 
 // viaJob makes a call that may outlast its request, that is answered as events, or
-// that may ask something on its way.
-func (x *exchange) viaJob(r *http.Request, c *bridge.Call, m manner, accept ranges) error {
+// that may ask something on its way; answer writes the plain answer.
+func (x *exchange) viaJob(r *http.Request, c *bridge.Call, m manner, answer func(*bridge.Answer)) error {
 	caller := c.Caller
 	j, err := x.begin(r, c, m)
 	x.rate(x.Header(), caller)
 	if err != nil {
 		return err
 	}
-	x.call = &bridge.Call{Handle: c.Handle, Tool: c.Tool} // the job writes into c
+	x.call = &bridge.Call{Handle: c.Handle, Method: c.Method, Tool: c.Tool} // the job writes into c
 	if m.async && m.wait == 0 {
 		return x.accepted(r, j)
 	}
@@ -108,7 +108,7 @@ func (x *exchange) viaJob(r *http.Request, c *bridge.Call, m manner, accept rang
 		return err
 	}
 	x.breach = a.Breach
-	x.answer(r, a, accept)
+	answer(a)
 	return nil
 }
 

@@ -45,8 +45,11 @@ func (s *server) promptRoutes() {
 			Example: json.RawMessage(`{"note":"arch"}`),
 		}},
 	}
-	result := func() *huma.Response {
-		return objectAnswer("The result as the server sent it.", `{"messages":[{"role":"user","content":{"type":"text","text":"Explain this to a curious child."}}]}`)
+	answers := func() map[string]*huma.Response {
+		result := objectAnswer("The result as the server sent it.", `{"messages":[{"role":"user","content":{"type":"text","text":"Explain this to a curious child."}}]}`)
+		m := s.askAnswers(result, TooLarge, UnsupportedMediaType, bridge.InvalidArguments)
+		m["202"] = s.acceptedAnswer(askedFirst)
+		return m
 	}
 	s.register(huma.Operation{
 		Method: http.MethodPost, Path: "/prompts/{handle}/{prompt}", OperationID: "get-prompt", Tags: []string{"resources"},
@@ -54,7 +57,7 @@ func (s *server) promptRoutes() {
 		Description: "Has the server make the prompt's messages. The body is its arguments, one JSON object of texts; an empty body is {}.",
 		Parameters:  []*huma.Param{handleParam, param("path", "prompt", "The prompt's name, percent-encoded: a slash in it is %2F."), waitParam},
 		RequestBody: body,
-		Responses:   s.askAnswers(result(), TooLarge, UnsupportedMediaType, bridge.InvalidArguments),
+		Responses:   answers(),
 	}, func(x *exchange, r *http.Request) error {
 		return x.askJSON(r, &bridge.Call{Handle: segment(r, "handle"), Method: bridge.GetPrompt, Tool: segment(r, "prompt")})
 	})
@@ -66,7 +69,7 @@ func (s *server) promptRoutes() {
 		Description: "The same as POST /prompts/{handle}/{prompt}, for names that a path or a proxy cannot carry.",
 		Parameters:  []*huma.Param{handleParam, name, waitParam},
 		RequestBody: body,
-		Responses:   s.askAnswers(result(), TooLarge, UnsupportedMediaType, bridge.InvalidArguments),
+		Responses:   answers(),
 	}, func(x *exchange, r *http.Request) error {
 		prompt, err := only(r, "prompt", "prompt: POST /prompts/{handle}?prompt=name, or POST /prompts/{handle}/{prompt}")
 		if err != nil {
@@ -113,12 +116,9 @@ func promptRef(handle, prompt string) string {
 // askJSON makes a call that the body has the arguments of, and answers with its result as it came.
 func (x *exchange) askJSON(r *http.Request, c *bridge.Call) error {
 	x.call = c
-	a, err := x.ask(r, c)
-	if err != nil {
-		return err
-	}
-	x.send(r, http.StatusOK, "application/json", a.Result.Raw)
-	return nil
+	return x.ask(r, c, func(a *bridge.Answer) {
+		x.send(r, http.StatusOK, "application/json", a.Result.Raw)
+	})
 }
 
 // objectAnswer describes an answer that is an object of a server's own making.

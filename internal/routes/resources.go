@@ -172,10 +172,11 @@ func (s *server) readResource(x *exchange, r *http.Request) error {
 	if c.Tool, err = only(r, "uri", "resource: GET /resources/{handle}/content?uri=…, with & and = in the URI percent-encoded"); err != nil {
 		return err
 	}
-	a, err := x.ask(r, c)
-	if err != nil {
-		return err
-	}
+	return x.ask(r, c, func(a *bridge.Answer) { x.content(r, a) })
+}
+
+// content answers with what a resource is.
+func (x *exchange) content(r *http.Request, a *bridge.Answer) {
 	h := x.Header()
 	h["Vary"] = varyContent
 	h["Cache-Control"] = []string{"private, no-cache"}
@@ -185,13 +186,12 @@ func (s *server) readResource(x *exchange, r *http.Request) error {
 	}
 	if only, ok := onlyContent(a.Result); ok && !prefersJSON(r.Header["Accept"], only.mediaType) {
 		x.writeForeign(r, only.mediaType, only.body)
-		return nil
+		return
 	}
 	if h.Get("Artifact-Ref") != "" {
 		h.Set("Content-Location", artifactRef(x, r, a.Artifact.Ref))
 	}
 	x.send(r, http.StatusOK, "application/json", a.Result.Raw)
-	return nil
 }
 
 // only returns the value of the one key that the query has, which names what is wanted.
@@ -214,22 +214,34 @@ func only(r *http.Request, key, what string) (string, error) {
 // varyContent is shared by all answers, and so never appended to.
 var varyContent = []string{"Accept"}
 
-// ask makes a call that waits for its answer, within the time that the request allows.
-func (x *exchange) ask(r *http.Request, c *bridge.Call) (a *bridge.Answer, err error) {
+// ask makes a call that waits for its answer, within the time that the request allows. Where
+// the server may ask something first, it goes on as a job if the server does.
+func (x *exchange) ask(r *http.Request, c *bridge.Call, answer func(*bridge.Answer)) (err error) {
 	if c.Caller, err = x.identify(r); err != nil {
-		return nil, err
+		return err
 	}
-	wait, err := x.wait(r)
-	if err != nil {
-		return nil, err
+	var m manner
+	if m.wait, m.waits, err = x.waits(r, false); err != nil {
+		return err
 	}
 	if c.Method != bridge.ReadResource {
 		if c.Args, err = x.readBody(r); err != nil {
-			return nil, err
+			return err
 		}
 	}
-	return x.perform(r, c, wait)
+	if c.Method != bridge.Complete && x.mayAsk(c) { // a completion is of the moment: nobody waits for a person
+		return x.viaJob(r, c, m, answer)
+	}
+	a, err := x.perform(r, c, m.wait)
+	if err != nil {
+		return err
+	}
+	answer(a)
+	return nil
 }
+
+// askedFirst describes the answer of what goes on as a job.
+const askedFirst = "The server asks something first, so that the request goes on as a job, which takes the reply."
 
 var waitParam = param("header", "Prefer", "wait=N gives the request N seconds at most.")
 
@@ -266,6 +278,7 @@ func (s *server) contentAnswers() map[string]*huma.Response {
 		},
 	}
 	m := s.askAnswers(ok)
+	m["202"] = s.acceptedAnswer(askedFirst)
 	ok.Headers["Artifact-Ref"] = textHeader("The reference under which the whole result is kept, if it is.")
 	ok.Headers["Artifact-Type"] = textHeader("The type of the kept result.")
 	ok.Headers["Content-Location"] = textHeader("Where GET returns this very answer again.")

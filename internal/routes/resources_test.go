@@ -15,6 +15,7 @@ import (
 
 	"mcpbridge/internal/artifacts"
 	"mcpbridge/internal/bridge"
+	"mcpbridge/internal/jobs"
 )
 
 // newOfferFixture returns a fixture whose server "demo" has resources, templates and prompts. Each
@@ -339,4 +340,62 @@ func TestOfferIsFiltered(t *testing.T) {
 	}
 	c.do("GET", "/prompts/demo", "").wantOK(t, `{"prompts":[{"name":"free","title":"Free","links":{"get":"../prompts/demo/free"}}],"total":1,"state":"ready","last_error":"prompts/list goes in circles","skipped":[]}`)
 	c.do("POST", "/prompts/demo/a%2Fb", `{"who":"x"}`).wantProblem(t, 502, bridge.UpstreamError)
+}
+
+// What a server asks before it answers makes a job also of a read and of a prompt.
+func TestResourcesAsk(t *testing.T) {
+	f, _ := newOfferFixture(nil)
+	f.withJobs(t, jobs.Options{})
+	f.snap.Server("demo").Target.Asks = true
+	quiet := false
+	f.client = func(ctx context.Context, r bridge.Request) (*bridge.Result, error) {
+		said := "unasked"
+		if !quiet {
+			replies, err := r.Ask(ctx, []bridge.Question{{ID: "q", Mode: "form", Message: "Which?"}})
+			if err != nil {
+				return nil, err
+			}
+			said = replies["q"].Action
+		}
+		answer := map[bridge.Method]string{
+			bridge.ReadResource: `{"contents":[{"uri":"demo://a","mimeType":"text/markdown","text":"` + said + `"}]}`,
+			bridge.GetPrompt:    `{"messages":[],"said":"` + said + `"}`,
+		}[r.Method]
+		return r.Method.Parse([]byte(answer))
+	}
+	c := f.serve(t)
+	for _, tt := range []struct {
+		method, path string
+		asks         bridge.Method
+		names, up    string
+		data         string
+	}{
+		{"GET", "/resources/demo/content?uri=demo://a", bridge.ReadResource, "demo://a", "../../", `{"contents":[{"uri":"demo://a","mimeType":"text/markdown","text":"decline"}]}`},
+		{"POST", "/prompts/demo/free", bridge.GetPrompt, "free", "../../", `{"messages":[],"said":"decline"}`},
+	} {
+		r := c.do(tt.method, tt.path, "")
+		j := jobOf(t, r)
+		if r.status != 202 || j.State != jobs.InputRequired || j.Method != tt.asks || j.Tool != tt.names || len(j.Requests) != 1 || r.header.Get("Location") != tt.up+"jobs/"+j.ID {
+			t.Fatalf("%s: %d %s %v", tt.path, r.status, r.body, r.header)
+		}
+		if r := c.do("POST", "/jobs/"+j.ID+"/input", `{"action":"decline"}`); r.status != 204 {
+			t.Fatalf("input: %d %s", r.status, r.body)
+		}
+		if j = until(t, c, j.ID, jobs.Done); string(j.Result.Data) != tt.data {
+			t.Errorf("%s: result %s, want %s", tt.path, j.Result.Data, tt.data)
+		}
+	}
+	// One that asks nothing is answered as ever, within its time.
+	quiet = true
+	r := c.do("GET", "/resources/demo/content?uri=demo://a", "", "Prefer: wait=9")
+	r.wantOK(t, "unasked")
+	if r.header.Get("Content-Type") != "text/markdown; charset=utf-8" || r.header.Get("Vary") != "Accept" || r.header.Get("Preference-Applied") != "wait=9" || r.header.Get("Server-Timing") == "" {
+		t.Errorf("headers = %v", r.header)
+	}
+	c.do("POST", "/prompts/demo/free", "").wantOK(t, `{"messages":[],"said":"unasked"}`)
+	for _, line := range f.logLines(t) {
+		if text := fmt.Sprint(line); strings.Contains(text, "demo://") {
+			t.Errorf("the log has the URI: %s", text)
+		}
+	}
 }
