@@ -20,6 +20,7 @@ import (
 	"mcpbridge/internal/mcp"
 	"mcpbridge/internal/mcp/stdio"
 	"mcpbridge/internal/openapi"
+	"mcpbridge/internal/routes"
 	"mcpbridge/internal/telemetry"
 )
 
@@ -44,6 +45,7 @@ type app struct {
 	mcp       func(http.ResponseWriter, *http.Request, bridge.Caller) // serves MCP clients; nil until publish
 	metrics   *telemetry.Metrics                                      // nil until handler
 	jobs      *jobs.Manager                                           // nil until serve
+	console   *routes.Console                                         // what the page at the root shows of calls
 	merged    *merged                                                 // the servers that it began with
 	reload    *reloader                                               // nil until serve
 	listeners []func()                                                // called when the catalogue has changed; fixed once it runs
@@ -62,7 +64,7 @@ type keeper interface {
 // newApp makes the app of a configuration and of the administration's entries, whose
 // results go to keeper. Nothing is connected yet.
 func newApp(cfg *config.Config, log *slog.Logger, keeper keeper, entries ...config.Entry) (*app, error) {
-	a := &app{config: cfg, log: log, supervisor: stdio.NewSupervisor(log), stop: func() {}}
+	a := &app{config: cfg, log: log, supervisor: stdio.NewSupervisor(log), console: routes.NewConsole(), stop: func() {}}
 	a.anonymous = operator(cfg.Bridge.Auth)
 	a.secured.Store(needsCredential(cfg.Bridge.Auth))
 	b := cfg.Bridge

@@ -40,7 +40,7 @@ func (c *mcpCmd) Run(ctx context.Context, io streams) (err error) {
 // before run, and what it returns be closed before the app.
 func (a *app) publish() *publish.Server {
 	b := a.config.Bridge
-	p := publish.New(publish.Options{Bridge: a.bridge, Version: version, Log: a.log, RequestBytes: b.Limits.RequestBytes})
+	p := publish.New(publish.Options{Bridge: a.bridge, Version: version, Log: a.log, RequestBytes: b.Limits.RequestBytes, Called: a.called})
 	a.mcp = p.ServeHTTP
 	a.listeners = append(a.listeners, p.Changed)
 	a.services = append(a.services, p.Run)

@@ -108,6 +108,7 @@ func serve(ctx context.Context, cfg *config.Config, from origin, log *slog.Logge
 	log.LogAttrs(ctx, slog.LevelInfo, "stopping; a second signal ends it at once", slog.Duration("delay", delay), slog.Duration("grace", b.ShutdownGrace))
 	time.Sleep(delay)
 	clients.EndStreams()
+	a.console.Close()
 	// ctx is already done: Shutdown would return at once if given it.
 	sctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), b.ShutdownGrace)
 	defer cancel()
@@ -137,7 +138,7 @@ func (a *app) handler(keeper *artifacts.Keeper, loopback bool, stopping *atomic.
 		Bridge: a.bridge, Documents: a.documents, Log: a.log, Version: version,
 		BasePath: b.BasePath, Hosts: b.Hosts, Loopback: loopback, Origins: b.CORS.Origins, MCPO: b.Compat.MCPO,
 		RequestBytes: b.Limits.RequestBytes, MaxTimeout: b.Timeouts.MaxTimeout,
-		Status: func() routes.Status { return a.status(keeper) }, Artifacts: keeper, Jobs: a.jobs, Metrics: a.metrics, Observe: a.observe, MCP: a.mcp, Admin: a.reload.admin(),
+		Status: func() routes.Status { return a.status(keeper) }, Artifacts: keeper, Jobs: a.jobs, Metrics: a.metrics, Observe: a.observe, Console: a.console, MCP: a.mcp, Admin: a.reload.admin(),
 		Caller: a.headers.with(a.callers.Caller), Allowance: a.budget.Allowance,
 		Ready: func() bool { return !stopping.Load() && a.catalogue.Snapshot(bridge.Caller{}).Ready },
 	})

@@ -119,8 +119,9 @@ func (s *Server) logCall(ctx context.Context, rq request, c *bridge.Call, d time
 		attrs = append(attrs, slog.String("caller", bridge.FirstChars(rq.caller.ID, 200)))
 	}
 	level := slog.LevelInfo
+	var kind bridge.Kind
 	if err != nil {
-		kind := bridge.KindOf(err)
+		kind = bridge.KindOf(err)
 		if _, ok := err.(*jsonrpc.Error); ok { //nolint:errorlint // not one that a cause has in its tree
 			kind = bridge.NotFound
 		}
@@ -136,4 +137,7 @@ func (s *Server) logCall(ctx context.Context, rq request, c *bridge.Call, d time
 		}
 	}
 	s.log.LogAttrs(ctx, level, "mcp call", attrs...)
+	if s.opts.Called != nil {
+		s.opts.Called(c, rq.id, kind, d)
+	}
 }

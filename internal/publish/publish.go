@@ -28,6 +28,8 @@ type Options struct {
 	Bridge  *bridge.Bridge
 	Version string       // of the bridge, for clients
 	Log     *slog.Logger // nil logs nothing
+	// Called, if set, is told of each call that has ended: the id of its request, if that is known, and how it failed.
+	Called func(c *bridge.Call, id string, code bridge.Kind, took time.Duration)
 
 	RequestBytes int64         // most bytes in one message or batch; zero is 4 MiB
 	BodyTimeout  time.Duration // most time for a request's body to arrive; zero is a minute

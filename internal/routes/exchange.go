@@ -187,7 +187,13 @@ func (x *exchange) end(r *http.Request, panicked any) {
 
 // observe counts a call that has ended. A job is counted at its end, by who runs it.
 func (x *exchange) observe() {
-	if x.call == nil || x.s.Observe == nil || x.asJob || x.status == http.StatusAccepted {
+	if x.call == nil || x.asJob || x.status == http.StatusAccepted {
+		return
+	}
+	if !x.unknown {
+		x.s.Console.Record(x.call, Ending{ID: x.id, Status: x.status, Code: x.code, Took: time.Since(x.start), In: int64(x.in), Out: x.out})
+	}
+	if x.s.Observe == nil {
 		return
 	}
 	server := x.call.Handle

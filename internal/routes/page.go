@@ -1,8 +1,6 @@
 package routes
 
 import (
-	"bytes"
-	"html/template"
 	"net/http"
 
 	"github.com/danielgtaylor/huma/v2"
@@ -37,7 +35,6 @@ func (s *server) pageRoutes() {
 		assets.ServeHTTP(x, r)
 		return nil
 	})
-	s.register(huma.Operation{Method: http.MethodGet, Path: "/", Hidden: true}, s.front)
 }
 
 // serverDocs is open to all, since a browser that is led to a page sends no
@@ -56,34 +53,3 @@ func (s *server) serverDocs(x *exchange, r *http.Request) error {
 	web.Page{Title: title, Document: "openapi.json", Assets: "../../docs/assets/"}.ServeHTTP(x, r)
 	return nil
 }
-
-// front is the page at the root. It says where to go from there.
-func (s *server) front(x *exchange, r *http.Request) error {
-	var body bytes.Buffer
-	if err := frontTemplate.Execute(&body, map[string]string{"Root": root(x, r), "Version": s.Version}); err != nil {
-		return err
-	}
-	x.Header().Set("Content-Security-Policy", "default-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'")
-	page{mediaType: "text/html; charset=utf-8", etag: tagOf(body.Bytes()), body: body.Bytes()}.write(x, r)
-	return nil
-}
-
-var frontTemplate = template.Must(template.New("front").Parse(`<!DOCTYPE html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<meta name="color-scheme" content="light dark">
-<title>MCP Bridge</title>
-</head>
-<body>
-<h1>MCP Bridge{{with .Version}} {{.}}{{end}}</h1>
-<ul>
-<li><a href="{{.Root}}docs">See and try all tools</a></li>
-<li><a href="{{.Root}}tools">Servers and tools</a>, as JSON</li>
-<li><a href="{{.Root}}openapi.json">The OpenAPI document of all tools</a></li>
-<li><a href="{{.Root}}readyz">Is it ready?</a></li>
-</ul>
-</body>
-</html>
-`))

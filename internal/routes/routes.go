@@ -65,6 +65,8 @@ type Options struct {
 	Jobs *jobs.Manager
 	// Artifacts has the results that can be fetched again at /artifacts, so answers refer to that. Nil is none.
 	Artifacts *artifacts.Keeper
+	// Console has the calls that have ended lately, for the page at the root. Nil keeps those that come here.
+	Console *Console
 	// MCP serves MCP clients at /mcp, for the caller that was identified. Nil is none.
 	MCP func(w http.ResponseWriter, r *http.Request, c bridge.Caller)
 }
@@ -97,6 +99,9 @@ func newServer(o Options) *server {
 	}
 	if o.Status == nil {
 		o.Status = func() Status { return Status{Endpoints: []EndpointStatus{}, Gates: []GateStatus{}} }
+	}
+	if o.Console == nil {
+		o.Console = NewConsole()
 	}
 	if o.Caller == nil {
 		o.Caller = func(*http.Request) (bridge.Caller, error) { return bridge.Caller{Scopes: bridge.AllScopes}, nil }
@@ -133,7 +138,8 @@ func (s *server) routes() {
 	s.artifactRoutes()  // GET, DELETE /artifacts…
 	s.jobRoutes()       // GET, DELETE /jobs…, POST /jobs/{id}/input
 	s.documentRoutes()  // GET /openapi.json …
-	s.pageRoutes()      // GET /docs …, /
+	s.pageRoutes()      // GET /docs …
+	s.consoleRoutes()   // GET /, /console/events
 	s.healthRoutes()    // GET /healthz, /readyz
 	s.statusRoutes()    // GET /status
 	s.adminRoutes()     // GET, PUT, DELETE, POST /admin…

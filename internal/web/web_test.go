@@ -279,6 +279,7 @@ func TestAssetList(t *testing.T) {
 		"LICENSE": text, "NOTICE": text, "swagger-ui-bundle.js.LICENSE.txt": text,
 		"swagger-ui-bundle.js": script, "swagger-ui.css": style, "favicon-32x32.png": "image/png",
 		"docs.js": script, "docs.css": style,
+		"console.js": script, "console-stream.js": script, "console-words.js": script, "console-draw.js": script, "console.css": style,
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("assets (-want +got):\n%s", diff)
