@@ -119,8 +119,8 @@ func (c *Conn) frame(id string, r *rpc.Request, modern bool) []byte {
 
 // Do implements [rpc.Conn]. A call whose time is up, or whose caller has gone,
 // returns at once. In the eras of sessions the server is sent notifications/cancelled, and
-// its late answer is waited for (CancelGrace, and as long again with each progress, but not
-// past Total and CancelGrace together); since 2026-07-28 closing the stream is the cancellation.
+// its late answer is waited for (CancelGrace, and as long again with each progress, but not for
+// longer than the call itself would have been without any); since 2026-07-28 closing the stream is the cancellation.
 func (c *Conn) Do(ctx context.Context, r *rpc.Request) (json.RawMessage, error) {
 	c.wantLogs(ctx, r)
 	k := c.newCall(r, nil)
@@ -247,14 +247,23 @@ func (c *Conn) abandon(k *call, late bool) bool {
 	now, grace := time.Now(), c.o.CancelGrace
 	k.graceFor = grace
 	k.latest = now.Add(grace)
-	if k.req.Total > 0 {
-		k.latest = k.began.Add(k.req.Total + grace)
+	if !late {
+		k.latest = k.latest.Add(k.left(now))
 	}
-	k.grace = time.AfterFunc(min(grace, k.latest.Sub(now)), k.cancel)
+	k.grace = time.AfterFunc(grace, k.cancel)
 	k.holds++
 	// The goroutine of the call still runs, so that there is something to wait for in Close.
 	c.wg.Go(func() { c.tellCancelled(k, late) })
 	return true
+}
+
+// left is how long the call would still be waited for without progress.
+func (k *call) left(now time.Time) time.Duration {
+	left := k.req.Idle
+	if total := k.req.Total - now.Sub(k.began); k.req.Total > 0 && (left <= 0 || total < left) {
+		left = total
+	}
+	return max(left, 0)
 }
 
 // tellCancelled sends the cancellation, ahead of everything else.

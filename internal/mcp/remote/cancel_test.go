@@ -129,22 +129,24 @@ func TestCancel(t *testing.T) {
 				time.Sleep(20 * time.Millisecond)
 			}
 		}
-		var mu sync.Mutex
-		returned := false
-		got, _ := run(t, v20251125, h, short, true, func(r *rpc.Request) {
-			r.Total = 500 * time.Millisecond
-			r.Progress = func(jsonRaw) {
-				mu.Lock()
-				defer mu.Unlock()
-				if returned {
-					t.Error("progress after Do returned")
+		for _, tt := range []struct{ idle, total time.Duration }{{0, 500 * time.Millisecond}, {500 * time.Millisecond, time.Hour}} {
+			var mu sync.Mutex
+			returned := false
+			got, _ := run(t, v20251125, h, short, true, func(r *rpc.Request) {
+				r.Idle, r.Total = tt.idle, tt.total
+				r.Progress = func(jsonRaw) {
+					mu.Lock()
+					defer mu.Unlock()
+					if returned {
+						t.Error("progress after Do returned")
+					}
 				}
+				letGo := r.LetGo
+				r.LetGo = func() { mu.Lock(); returned = true; mu.Unlock(); letGo() }
+			})
+			if got.letGo < 700*time.Millisecond || got.letGo > long/2 {
+				t.Errorf("%v: got %+v, want it held while there is progress, until the deadline that stood and the grace are over", tt, got)
 			}
-			letGo := r.LetGo
-			r.LetGo = func() { mu.Lock(); returned = true; mu.Unlock(); letGo() }
-		})
-		if got.letGo < 700*time.Millisecond || got.letGo > long/2 {
-			t.Errorf("got %+v, want it held while there is progress, until total and grace are over", got)
 		}
 	})
 	t.Run("modern", func(t *testing.T) {

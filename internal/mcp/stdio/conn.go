@@ -68,6 +68,9 @@ func newConn(o *Options, p *process) (*Conn, error) {
 		return nil, err
 	}
 	c.w, c.lane = w, newLane(w, o.CancelGrace, &c.late)
+	if o.Exclusive {
+		c.lane.stuck = func() { c.end(cause{stuck: true}) }
+	}
 	// Both end with the pipes, which are closed at the connection's end.
 	c.reading.Go(func() { c.tail.read(p.stderr) })
 	c.reading.Go(func() {
@@ -129,6 +132,7 @@ func (c *Conn) Close() error {
 // A cause is why a connection ends. The zero cause is the end of the server's output.
 type cause struct {
 	closed bool  // by us
+	stuck  bool  // a cancelled call goes on, beside which there must be no other
 	exited bool  // the process has
 	write  error // writing failed
 }
@@ -190,6 +194,8 @@ func (c *Conn) notice(why cause) string {
 	switch {
 	case why.closed:
 		return "the connection was closed"
+	case why.stuck:
+		return "the server went on with a cancelled call for " + rpc.Duration(c.o.CancelGrace) + ", and was ended, since it gets one call at a time"
 	case why.exited:
 		return c.proc.fate()
 	case errors.Is(why.write, errStuck):
@@ -206,7 +212,7 @@ func (c *Conn) notice(why cause) string {
 func (c *Conn) epitaph(why cause) string {
 	msg := c.notice(why)
 	switch {
-	case why.closed:
+	case why.closed, why.stuck:
 		return msg
 	case errors.Is(why.write, errStuck):
 		c.proc.signal(killSignal)

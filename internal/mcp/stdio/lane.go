@@ -29,6 +29,9 @@ type lane struct {
 	w     *writer
 	grace time.Duration
 	late  *atomic.Int64 // answers that nobody waited for
+	// stuck ends the connection, where a request that was given up must not go on beside the
+	// next one, who could be asked what that one asks; nil where it may.
+	stuck func()
 	// meta are the members that each request's _meta has on the stateless
 	// protocol; empty before it. It is set before the first request.
 	meta []byte
@@ -262,7 +265,7 @@ func (l *lane) progressed(token int64, params []byte) {
 	c := l.calls[token]
 	if c == nil {
 		if t := l.tombs[token]; t != nil {
-			t.extend(l.grace)
+			l.extend(t)
 		}
 	}
 	l.mu.Unlock()

@@ -300,11 +300,11 @@ func TestLetGo(t *testing.T) {
 	o.CancelGrace = 300 * time.Millisecond
 	c := dialFake(t, o)
 	var let atomic.Int32
-	call := func(tool string, total time.Duration) time.Duration {
+	call := func(tool string, idle, total time.Duration) time.Duration {
 		ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 		defer cancel()
 		r := request(tool, map[string]any{"every": 20 * time.Millisecond})
-		r.Total = total
+		r.Idle, r.Total = idle, total
 		// The server reports progress to those who ask only.
 		r.Progress = func(json.RawMessage) {}
 		done := make(chan struct{})
@@ -316,21 +316,56 @@ func TestLetGo(t *testing.T) {
 		<-done
 		return time.Since(start)
 	}
-	if d := call("never", 0); d < 300*time.Millisecond || d > 5*time.Second {
+	if d := call("never", 0, 0); d < 300*time.Millisecond || d > 5*time.Second {
 		t.Errorf("let go after %v, want the grace", d)
 	}
-	// Progress extends the grace, up to a grace after the total.
-	if d := call("forever", 2*time.Second); d < 2300*time.Millisecond || d > 8*time.Second {
+	// Progress extends the grace, up to a grace after the deadline that stood then.
+	for _, total := range []time.Duration{0, time.Hour} {
+		if d := call("forever", 2*time.Second, total); d < 2300*time.Millisecond || d > 8*time.Second {
+			t.Errorf("let go after %v, want 2.35s", d)
+		}
+	}
+	if d := call("forever", time.Hour, 2*time.Second); d < 2300*time.Millisecond || d > 8*time.Second {
 		t.Errorf("let go after %v, want 2.3s", d)
 	}
 	// The connection's end lets go of everything.
 	c.lane.grace = time.Hour
 	time.AfterFunc(200*time.Millisecond, func() { _ = c.Close() })
-	if d := call("never", 0); d > 10*time.Second {
+	if d := call("never", 0, 0); d > 10*time.Second {
 		t.Errorf("let go after %v", d)
 	}
-	if n := let.Load(); n != 3 {
-		t.Errorf("let go %d times, want 3", n)
+	if n := let.Load(); n != 5 {
+		t.Errorf("let go %d times, want 5", n)
+	}
+}
+
+// A server that gets one call at a time is ended when it goes on with a cancelled one, whatever progress it reports.
+func TestStuck(t *testing.T) {
+	o := fakeOptions(t, "plain")
+	o.CancelGrace, o.Exclusive = 300*time.Millisecond, true
+	c := dialFake(t, o)
+	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	r := request("forever", map[string]any{"every": 20 * time.Millisecond})
+	r.Idle = time.Hour
+	r.Progress = func(json.RawMessage) {}
+	letGo := make(chan struct{})
+	r.LetGo = func() { close(letGo) }
+	start := time.Now()
+	if _, err := c.Do(ctx, r); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("Do = %v", err)
+	}
+	<-letGo
+	if d := time.Since(start); d < 300*time.Millisecond {
+		t.Errorf("let go after %v, want the grace", d)
+	}
+	select {
+	case <-c.Done(): // so that nobody takes it for the next call
+	default:
+		t.Error("it let go before its end was known")
+	}
+	if err := c.Err(); err == nil || !strings.Contains(err.Error(), "went on with a cancelled call for 300ms") {
+		t.Errorf("Err = %v", err)
 	}
 }
 

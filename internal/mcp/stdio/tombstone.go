@@ -15,7 +15,7 @@ type tombstone struct {
 	letGo func()
 	timer *time.Timer
 	until int64 // when the grace is over (see sinceStart)
-	last  int64 // when it is over whatever progress comes, or 0 for never
+	last  int64 // when it is over whatever progress comes, or 0 for never: the deadline that stood, and the grace
 }
 
 // giveUp ends the wait for an answer: the server is told to cancel, and err is the answer, unless the
@@ -59,13 +59,8 @@ func (l *lane) giveUp(c *call, r *rpc.Request, letGo func(), why string, err err
 func (l *lane) buryLater(c *call, r *rpc.Request, letGo func()) {
 	now := sinceStart()
 	t := &tombstone{letGo: letGo, until: now + int64(l.grace)}
-	if r.Total > 0 {
-		sent := c.written.Load()
-		if sent == 0 {
-			sent = now
-		}
-		t.last = sent + int64(r.Total) + int64(l.grace)
-		t.until = min(t.until, t.last)
+	if r.Idle > 0 || r.Total > 0 {
+		t.last = now + int64(max(c.left(r), 0)) + int64(l.grace)
 	}
 	id := c.id
 	t.timer = time.AfterFunc(time.Duration(t.until-now), func() { l.graceOver(id, t) })
@@ -74,8 +69,11 @@ func (l *lane) buryLater(c *call, r *rpc.Request, letGo func()) {
 
 // extend starts the grace anew, because the server still works on the request. It is called
 // with the lane's lock held. The timer looks again when it fires.
-func (t *tombstone) extend(grace time.Duration) {
-	t.until = sinceStart() + int64(grace)
+func (l *lane) extend(t *tombstone) {
+	if l.stuck != nil {
+		return
+	}
+	t.until = sinceStart() + int64(l.grace)
 	if t.last != 0 {
 		t.until = min(t.until, t.last)
 	}
@@ -90,6 +88,11 @@ func (l *lane) graceOver(id int64, t *tombstone) {
 	if left := t.until - sinceStart(); left > 0 {
 		t.timer.Reset(time.Duration(left))
 		l.mu.Unlock()
+		return
+	}
+	if l.stuck != nil {
+		l.mu.Unlock()
+		l.stuck() // which lets go of everything
 		return
 	}
 	delete(l.tombs, id)
