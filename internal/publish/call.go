@@ -23,7 +23,10 @@ func (p *peer) call(ctx context.Context, req *mcp.CallToolRequest) (mcp.Result, 
 		c.Args = nil // as if there were none
 	}
 	start := time.Now()
+	a := asked{req, req.Session, req.Params.Meta, req.ProtocolVersion(), ""}
+	end := p.trace(a, "tools/call", req.Params.Name, c)
 	res, err := p.invoke(ctx, rq, req, c)
+	end(err)
 	p.s.logCall(ctx, rq, c, time.Since(start), err)
 	isModern := req.ProtocolVersion() >= modern
 	if err != nil {
@@ -105,12 +108,24 @@ func unknownTool(name string) error {
 	return &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: "unknown tool: " + bridge.FirstChars(name, 200)}
 }
 
+// kindOf returns the kind of what a call ended with, empty for a success.
+func kindOf(err error) bridge.Kind {
+	if err == nil {
+		return ""
+	}
+	if _, ok := err.(*jsonrpc.Error); ok { //nolint:errorlint // not one that a cause has in its tree
+		return bridge.NotFound
+	}
+	return bridge.KindOf(err)
+}
+
 // logCall writes a call's line, which says who called what and how it went, never what was in it.
 func (s *Server) logCall(ctx context.Context, rq request, c *bridge.Call, d time.Duration, err error) {
 	ctx = context.WithoutCancel(ctx)
 	attrs := []slog.Attr{
 		slog.String("handle", c.Handle), slog.String(c.Subject()),
 		slog.Duration("duration", d), slog.Duration("queue", c.Timing.Queue), slog.Duration("upstream", c.Timing.Upstream),
+		slog.Int("bytes_in", len(c.Args)), slog.Int("bytes_out", c.Received),
 	}
 	if rq.id != "" {
 		attrs = append(attrs, slog.String("request_id", rq.id))
@@ -118,13 +133,15 @@ func (s *Server) logCall(ctx context.Context, rq request, c *bridge.Call, d time
 	if rq.caller.ID != "" {
 		attrs = append(attrs, slog.String("caller", bridge.FirstChars(rq.caller.ID, 200)))
 	}
+	if rq.caller.User != "" && rq.caller.User != rq.caller.ID {
+		attrs = append(attrs, slog.String("user", bridge.FirstChars(rq.caller.User, 200)))
+	}
+	if id := c.Trace.ID(); id != "" {
+		attrs = append(attrs, slog.String("trace_id", id))
+	}
 	level := slog.LevelInfo
-	var kind bridge.Kind
+	kind := kindOf(err)
 	if err != nil {
-		kind = bridge.KindOf(err)
-		if _, ok := err.(*jsonrpc.Error); ok { //nolint:errorlint // not one that a cause has in its tree
-			kind = bridge.NotFound
-		}
 		attrs = append(attrs, slog.String("code", string(kind)))
 		switch kind {
 		case bridge.ToolError, bridge.InvalidArguments, bridge.InvalidResult, bridge.NotFound:

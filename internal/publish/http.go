@@ -29,7 +29,7 @@ const (
 // sessions, whose requests name theirs, or the later one without.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request, c bridge.Caller) {
 	lw := &liveWriter{ResponseWriter: w, conn: http.NewResponseController(w), timeout: s.opts.WriteTimeout}
-	rq := request{ctx: r.Context(), id: w.Header().Get("Request-Id"), caller: c, out: &lw.splices}
+	rq := request{ctx: r.Context(), id: w.Header().Get("Request-Id"), trace: bridge.TraceOf(r.Header), caller: c, out: &lw.splices}
 	var err error
 	if rq.handles, err = handlesOf(r); err != nil {
 		refuse(lw, http.StatusBadRequest, nil, codeInvalidRequest, err.Error())
@@ -86,6 +86,7 @@ func (s *Server) post(w *liveWriter, r *http.Request, rq request) {
 		refuse(w, http.StatusBadRequest, nil, code, err.Error())
 		return
 	}
+	rq.message = in.id()
 	if r.Header.Get(versionHeader) >= modern || in.version >= modern {
 		s.once(w, r, rq, in)
 		return

@@ -25,6 +25,8 @@ const modern = "2026-07-28"
 type request struct {
 	ctx     context.Context // ends when nobody waits for the answer any more; nil is never
 	id      string          // names it in the log; may be empty
+	message []byte          // the id of the only message, as JSON
+	trace   bridge.Trace
 	caller  bridge.Caller
 	handles handles
 	out     *splices // of whatever carries the answer

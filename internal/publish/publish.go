@@ -30,6 +30,9 @@ type Options struct {
 	Log     *slog.Logger // nil logs nothing
 	// Called, if set, is told of each call that has ended: the id of its request, if that is known, and how it failed.
 	Called func(c *bridge.Call, id string, code bridge.Kind, took time.Duration)
+	// Trace, if set, begins the span of a call, and returns the trace that the call is to be a part of; end is
+	// told how it went, and gets a call whose Handle is empty if there was nothing of that name. Without it the client's own trace is passed on.
+	Trace func(m Message) (t bridge.Trace, end func(c *bridge.Call, code bridge.Kind))
 
 	RequestBytes int64         // most bytes in one message or batch; zero is 4 MiB
 	BodyTimeout  time.Duration // most time for a request's body to arrive; zero is a minute

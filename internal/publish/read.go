@@ -83,9 +83,15 @@ type asked struct {
 // ask makes a call of what find finds, in what the caller may see, and fills in.
 func (p *peer) ask(ctx context.Context, a asked, c *bridge.Call, find func(*bridge.Snapshot) error) (mcp.Result, error) {
 	rq := p.request(a.req)
+	name := "" // a resource's may be any, and hold what arguments do
+	if r, ok := a.req.(*mcp.GetPromptRequest); ok {
+		name = r.Params.Name
+	}
 	c.Caller = rq.caller
 	start := time.Now()
+	end := p.trace(a, string(c.Method), name, c)
 	res, err := p.answer(ctx, rq, a, c, find)
+	end(err)
 	p.s.logCall(ctx, rq, c, time.Since(start), err)
 	if err != nil {
 		return nil, refusal(err, a)
