@@ -62,9 +62,14 @@ func start(t *testing.T, servers map[string]server, more map[string]any) *proces
 // startArgs runs the bridge with these arguments and waits until it listens.
 func startArgs(t *testing.T, args ...string) *process {
 	t.Helper()
-	p := &process{t: t, tag: "BRIDGE_TEST_TAG=" + t.Name() + "." + time.Now().Format("150405.000000"), exited: make(chan struct{})}
-	p.cmd = exec.Command("bridge", args...)
-	p.cmd.Env = append(os.Environ(), p.tag)
+	return startCommand(t, exec.Command("bridge", args...))
+}
+
+// startCommand runs a command that is a bridge in the end, and waits until it listens.
+func startCommand(t *testing.T, cmd *exec.Cmd) *process {
+	t.Helper()
+	p := &process{t: t, cmd: cmd, tag: "BRIDGE_TEST_TAG=" + t.Name() + "." + time.Now().Format("150405.000000"), exited: make(chan struct{})}
+	p.cmd.Env = append(p.cmd.Environ(), p.tag)
 	stderr, err := p.cmd.StderrPipe()
 	if err != nil {
 		t.Fatal(err)
