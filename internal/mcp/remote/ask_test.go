@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -307,6 +308,25 @@ func TestAskInDoubt(t *testing.T) {
 		}
 		refused(t, string(res))
 	})
+}
+
+// Who is asked on the stream of the session has it before the first call: a question would be lost before that.
+func TestAskNotBeforeTheStream(t *testing.T) {
+	leakFree(t)
+	s := sessionServer(t, nil)
+	var open atomic.Bool
+	s.set("GET", func(w http.ResponseWriter, r *http.Request, _ *seen) {
+		time.Sleep(50 * time.Millisecond) // a server is not instant
+		open.Store(true)
+		stream(w)
+		<-r.Context().Done()
+	})
+	o := willing(pinned(s))
+	o.Exclusive = true
+	dial(t, o)
+	if !open.Load() {
+		t.Error("the connection was ready before the stream")
+	}
 }
 
 // The one stream of HTTP+SSE says nothing of the call that a question belongs to.

@@ -29,6 +29,8 @@ type feed struct {
 
 	cur    cursor
 	opened bool // once at least
+
+	tried func() // called when the server has answered, or not; may be nil
 }
 
 // errNoFeed says that a server offers no such stream, or not any more.
@@ -87,6 +89,9 @@ func (c *Conn) listenOnce(ctx context.Context, f *feed, failures *int) error {
 		q.header = http.Header{headerLastEvent: {f.cur.last}}
 	}
 	r, err := c.send(ctx, &q)
+	if f.tried != nil {
+		f.tried()
+	}
 	if err != nil {
 		*failures++
 		if errors.Is(err, errNoHeaders) && !f.opened {

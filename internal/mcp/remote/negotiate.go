@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
@@ -165,9 +166,7 @@ func (c *Conn) connectSession(ctx context.Context, version string) error {
 	l := newLink(c)
 	err := c.begin(ctx, l, version)
 	if err == nil {
-		c.wg.Go(func() {
-			c.listen(c.listening, &feed{resumable: true, request: request{method: http.MethodGet, url: c.url}})
-		})
+		c.hearSession(ctx)
 		return nil
 	}
 	status, _ := l.failure()
@@ -184,6 +183,31 @@ func (c *Conn) connectSession(ctx context.Context, version string) error {
 		return err
 	}
 	return nil
+}
+
+// feedWait is how long a handshake waits for the stream of what belongs to no request.
+const feedWait = time.Second
+
+// hearSession opens the stream of what belongs to no request. Where questions come on it, they
+// would be lost before that: then it waits until the server has taken it, or refused.
+func (c *Conn) hearSession(ctx context.Context) {
+	tried := make(chan struct{})
+	f := &feed{
+		resumable: true, request: request{method: http.MethodGet, url: c.url},
+		tried: sync.OnceFunc(func() { close(tried) }),
+	}
+	c.wg.Go(func() { c.listen(c.listening, f) })
+	if o := c.offered(); !o.Elicitation || !o.Exclusive {
+		return
+	}
+	timer := time.NewTimer(feedWait)
+	defer timer.Stop()
+	select {
+	case <-tried:
+	case <-timer.C:
+	case <-ctx.Done():
+	case <-c.listening.Done():
+	}
 }
 
 // connectSSE opens the stream of HTTP+SSE and does the handshake over it.
