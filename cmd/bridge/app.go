@@ -42,14 +42,14 @@ type app struct {
 	anonymous  bridge.Caller           // whom commands run for; see operator
 	headers    callerHeaders           // what callers bring for servers
 
-	mcp       func(http.ResponseWriter, *http.Request, bridge.Caller) // serves MCP clients; nil until publish
-	metrics   *telemetry.Metrics                                      // nil until handler
-	jobs      *jobs.Manager                                           // nil until serve
-	console   *routes.Console                                         // what the page at the root shows of calls
-	merged    *merged                                                 // the servers that it began with
-	reload    *reloader                                               // nil until serve
-	listeners []func()                                                // called when the catalogue has changed; fixed once it runs
-	services  []func(context.Context)                                 // that run starts, each until its context ends
+	mcp       func(http.ResponseWriter, *http.Request, bridge.Caller, bridge.Trace) // serves MCP clients; nil until publish
+	metrics   *telemetry.Metrics                                                    // nil until handler
+	jobs      *jobs.Manager                                                         // nil until serve
+	console   *routes.Console                                                       // what the page at the root shows of calls
+	merged    *merged                                                               // the servers that it began with
+	reload    *reloader                                                             // nil until serve
+	listeners []func()                                                              // called when the catalogue has changed; fixed once it runs
+	services  []func(context.Context)                                               // that run starts, each until its context ends
 
 	stop context.CancelFunc // of what run started
 	work sync.WaitGroup

@@ -184,7 +184,7 @@ func (f *fixture) serve() *fixture {
 	f.t.Helper()
 	f.publish()
 	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		f.server.ServeHTTP(w, r, bridge.Caller{User: r.Header.Get("User"), ID: r.Header.Get("Key")})
+		f.server.ServeHTTP(w, r, bridge.Caller{User: r.Header.Get("User"), ID: r.Header.Get("Key")}, bridge.TraceOf(r.Header))
 	}))
 	f.t.Cleanup(func() { // before the server's own end
 		f.server.EndStreams()

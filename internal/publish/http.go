@@ -22,14 +22,14 @@ const (
 	versionHeader = "Mcp-Protocol-Version"
 )
 
-// ServeHTTP answers one request of Streamable HTTP, which the caller c makes. Who
-// that is, Host and Origin have been checked.
+// ServeHTTP answers one request of Streamable HTTP, which the caller c makes as part of the
+// trace t. Who that is, Host and Origin have been checked.
 //
 // A client says by its version of the protocol which of two it speaks: that with
 // sessions, whose requests name theirs, or the later one without.
-func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request, c bridge.Caller) {
+func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request, c bridge.Caller, t bridge.Trace) {
 	lw := &liveWriter{ResponseWriter: w, conn: http.NewResponseController(w), timeout: s.opts.WriteTimeout}
-	rq := request{ctx: r.Context(), id: w.Header().Get("Request-Id"), trace: bridge.TraceOf(r.Header), caller: c, out: &lw.splices}
+	rq := request{ctx: r.Context(), id: w.Header().Get("Request-Id"), trace: t, caller: c, out: &lw.splices}
 	var err error
 	if rq.handles, err = handlesOf(r); err != nil {
 		refuse(lw, http.StatusBadRequest, nil, codeInvalidRequest, err.Error())

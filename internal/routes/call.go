@@ -93,6 +93,7 @@ func (x *exchange) perform(r *http.Request, c *bridge.Call, wait time.Duration) 
 		h.Set("Preference-Applied", fmt.Sprintf("wait=%d", int(wait.Seconds())))
 		c.Timeout = max(wait-time.Since(x.start), time.Nanosecond)
 	}
+	x.origin(c)
 	a, err := x.s.Bridge.Invoke(r.Context(), c)
 	h["Server-Timing"] = []string{serverTiming(&c.Timing)}
 	x.rate(h, c.Caller)

@@ -40,6 +40,9 @@ type exchange struct {
 	read   bool  // somebody has tried to read the request's body
 	out    int64 // bytes of the answer's body
 
+	trace  bridge.Trace                   // what the request's calls are part of
+	traced func(int, bridge.Kind, string) // ends the request's span; nil if there is none
+
 	call    *bridge.Call // if the request is one
 	asJob   bool         // it is a job that can be found
 	caller  bridge.Caller
@@ -174,6 +177,9 @@ func (x *exchange) end(r *http.Request, panicked any) {
 		_ = http.NewResponseController(x.ResponseWriter).SetReadDeadline(time.Now().Add(x.s.BodyTimeout))
 	}
 	x.observe()
+	if x.traced != nil {
+		x.traced(x.status, x.code, x.id)
+	}
 	if x.unknown && x.err != nil {
 		x.s.strangers.note(x, r)
 	} else {
@@ -228,6 +234,9 @@ func (x *exchange) logLine(r *http.Request) {
 	}
 	if x.caller.User != "" && x.caller.User != x.caller.ID {
 		attrs = append(attrs, slog.String("user", cut(x.caller.User, loggedName)))
+	}
+	if id := x.trace.ID(); id != "" {
+		attrs = append(attrs, slog.String("trace_id", id))
 	}
 	if x.err != nil {
 		attrs = append(attrs, slog.String("error", x.logged()))

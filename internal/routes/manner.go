@@ -115,6 +115,7 @@ func (x *exchange) viaJob(r *http.Request, c *bridge.Call, m manner, answer func
 // begin starts the call as a job, or finds the one that it is to be.
 func (x *exchange) begin(r *http.Request, c *bridge.Call, m manner) (j *jobs.Job, err error) {
 	m.applied(x.Header())
+	x.origin(c)
 	// Another key of the same user may have made the call, which this one may not make.
 	if m.key != "" && x.s.Bridge.Policy.Allows(c.Caller, c.Handle, c.Tool) {
 		if j, err = x.s.Jobs.Recall(r.Context(), c, m.key); err != nil {

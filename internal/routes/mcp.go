@@ -10,13 +10,14 @@ func (s *server) mcpRoutes() {
 	}
 	serve := func(w http.ResponseWriter, r *http.Request) {
 		x := w.(*exchange) // no middleware of the router wraps it
+		x.enter(r, "/mcp")
 		c, err := x.identify(r)
 		if err != nil {
 			x.fail(r, err)
 			return
 		}
 		x.read = true // the bound for bodies that nobody reads is not for streams
-		s.MCP(x, r, c)
+		s.MCP(x, r, c, x.trace)
 	}
 	for _, path := range [...]string{"/mcp", "/mcp/"} {
 		for _, m := range [...]string{http.MethodGet, http.MethodPost, http.MethodDelete} {

@@ -36,6 +36,7 @@ func (s *server) mcpoRoutes() {
 	// There a slash in a tool's name stands in the path as it is.
 	s.mux.Post("/mcpo/{handle}/*", func(w http.ResponseWriter, r *http.Request) {
 		x := w.(*exchange)
+		x.enter(r, "/mcpo/{handle}/*")
 		if err := x.invokeMCPO(r, segment(r, "handle"), segment(r, "*")); err != nil {
 			x.fail(r, err)
 		}

@@ -27,6 +27,7 @@ func (a adapter) Handle(op *huma.Operation, handler func(huma.Context)) {
 		}
 	}
 	f := func(w http.ResponseWriter, r *http.Request) {
+		w.(*exchange).enter(r, op.Path) // no middleware of the router wraps it
 		for _, name := range names {
 			if r.PathValue(name) == "" { // as in /tools//echo, which the router lets pass
 				a.s.notFound(w, r)

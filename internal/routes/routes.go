@@ -61,14 +61,17 @@ type Options struct {
 	// has ended: its server, if that is one of ours, and the problem's code, if there was one.
 	Metrics http.Handler
 	Observe func(server string, code bridge.Kind, took time.Duration)
+	// Trace, if set, begins the span of a request that has begun then and that came with the trace in, which may be
+	// none; it returns the trace that the request's calls are to be part of, and end is told how the request ended. Nil passes the trace on as it came.
+	Trace func(in bridge.Trace, method, route string, began time.Time) (t bridge.Trace, end func(status int, code bridge.Kind, id string))
 	// Jobs runs the calls that outlast their request, and those that are answered as events. Nil has every call wait.
 	Jobs *jobs.Manager
 	// Artifacts has the results that can be fetched again at /artifacts, so answers refer to that. Nil is none.
 	Artifacts *artifacts.Keeper
 	// Console has the calls that have ended lately, for the page at the root. Nil keeps those that come here.
 	Console *Console
-	// MCP serves MCP clients at /mcp, for the caller that was identified. Nil is none.
-	MCP func(w http.ResponseWriter, r *http.Request, c bridge.Caller)
+	// MCP serves MCP clients at /mcp, for the caller that was identified, as part of the trace. Nil is none.
+	MCP func(w http.ResponseWriter, r *http.Request, c bridge.Caller, t bridge.Trace)
 }
 
 // server is the handler that New returns.
