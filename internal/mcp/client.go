@@ -54,12 +54,19 @@ func (c *Client) Call(ctx context.Context, r bridge.Request, letGo func()) (*bri
 	if r.Resume != nil {
 		q.Params = slices.Concat(r.Resume, []byte{','}, r.Tool.Params)
 	}
+	asked := ctx
 	if r.Ask != nil && r.Tool.Target.Asks {
-		q.Ask = asker(r.Ask)
+		var end context.CancelCauseFunc
+		asked, end = context.WithCancelCause(ctx)
+		defer end(nil)
+		q.Ask = asker(r.Ask, end)
 	}
-	b, err := c.conn.Do(ctx, &q)
+	b, err := c.conn.Do(asked, &q)
 	if r.Wire != nil {
 		*r.Wire = bridge.Wire{ID: q.Wire.ID, Protocol: c.conn.Peer().Protocol, Session: q.Wire.Session, Pipe: q.Wire.Pipe, Host: q.Wire.Host, Port: q.Wire.Port}
+	}
+	if err != nil && ctx.Err() == nil && asked.Err() != nil {
+		return nil, context.Cause(asked) // nobody replied, which ends the call
 	}
 	if err != nil {
 		err = c.explain(err, r.Tool)
@@ -84,8 +91,9 @@ func (c *Client) Call(ctx context.Context, r bridge.Request, letGo func()) (*bri
 }
 
 // asker puts what a server asks in the middle of a call to the call's caller: one question after the
-// other, each with an ID of its own, so that no reply can be taken for that to the next.
-func asker(ask bridge.Asker) func(context.Context, json.RawMessage) ([]byte, error) {
+// other, each with an ID of its own, so that no reply can be taken for that to the next. The call
+// ends with the error of one that gets no reply.
+func asker(ask bridge.Asker, end func(error)) func(context.Context, json.RawMessage) ([]byte, error) {
 	turn := make(chan int, 1) // holds how many there were
 	turn <- 0
 	return func(ctx context.Context, params json.RawMessage) ([]byte, error) {
@@ -99,6 +107,7 @@ func asker(ask bridge.Asker) func(context.Context, json.RawMessage) ([]byte, err
 		id := strconv.Itoa(n + 1)
 		replies, err := ask(ctx, []bridge.Question{bridge.ParseQuestion(id, params)})
 		if err != nil {
+			end(err)
 			return nil, err
 		}
 		return replies[id].Append(nil), nil

@@ -15,6 +15,7 @@ import (
 func TestAskerTakesTurns(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		asked, reply := make(chan bridge.Question, 3), make(chan bridge.Reply)
+		var ended []error
 		ask := asker(func(_ context.Context, q []bridge.Question) (map[string]bridge.Reply, error) {
 			asked <- q[0]
 			r := <-reply
@@ -22,7 +23,7 @@ func TestAskerTakesTurns(t *testing.T) {
 				return nil, errors.New("no reply")
 			}
 			return map[string]bridge.Reply{q[0].ID: r}, nil
-		})
+		}, func(err error) { ended = append(ended, err) })
 		told := make(chan string, 3)
 		for i := range 3 {
 			go func() { // ends with its reply
@@ -43,6 +44,9 @@ func TestAskerTakesTurns(t *testing.T) {
 				t.Errorf("the server was told %q, want %q", got, want)
 			}
 		}
+		if len(ended) != 1 || ended[0].Error() != "no reply" {
+			t.Errorf("the call was ended by %v", ended)
+		}
 	})
 }
 
@@ -53,7 +57,7 @@ func TestAskerEndsInLine(t *testing.T) {
 		ask := asker(func(context.Context, []bridge.Question) (map[string]bridge.Reply, error) {
 			<-release
 			return nil, errors.New("no reply")
-		})
+		}, func(error) {})
 		ctx, cancel := context.WithCancel(t.Context())
 		ended := make(chan error, 2)
 		for range 2 {
