@@ -25,7 +25,7 @@ LINT := go tool -modfile=tools/go.mod golangci-lint
 
 .PHONY: help
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 .PHONY: deps
 deps: programs $(NPM)/node_modules/.stamp ## install what the tests need (apt, npm); quiet when all is there
@@ -86,8 +86,14 @@ fix: ## apply what lint can mend by itself
 	$(LINT) run --fix $(PKG)
 	$(LINT) fmt $(PKG)
 
+# Nothing else should run beside it. ARGS=-short takes less than a minute, bin/bench -help lists the rest.
 .PHONY: bench
-bench: ## run the benchmarks
+bench: build ## measure the bridge against its limits and peers: bench/results.md
+	CGO_ENABLED=0 go build -trimpath -o bin/bench ./bench
+	bin/bench -bridge bin/bridge -results bench $(ARGS)
+
+.PHONY: microbench
+microbench: ## run the benchmarks of the packages
 	go test -run '^$$' -bench . -benchmem $(ARGS) $(PKG)
 
 # Written aside first: a program that fails must not leave an empty document.
