@@ -1,11 +1,13 @@
 #!/usr/bin/env bash
 # Installs the programs that the tests run, where they are missing: a C compiler
 # for the race detector, Node.js for the MCP servers, Chromium for the pages,
-# Redis for the stores. It says nothing when all of them are there, and fails
-# when one cannot be had: a test that lacks its program must not pass.
+# Redis for the stores, HAProxy for the replicas behind it, promtool for the rules
+# of alerts. It says nothing when all of them are there, and fails when one cannot
+# be had: a test that lacks its program must not pass.
 set -euo pipefail
 
 readonly node_major=20
+PATH=$PATH:/usr/sbin # where Debian has HAProxy
 
 have() { command -v "$1" >/dev/null 2>&1; }
 have_any() {
@@ -24,6 +26,8 @@ packages=()
 have_any cc gcc clang || packages+=(gcc libc6-dev)
 have_any chromium chromium-browser google-chrome || packages+=(chromium)
 have redis-server || packages+=(redis-server)
+have haproxy || packages+=(haproxy)
+have promtool || packages+=(prometheus)
 have node || packages+=(nodejs)
 have npm || packages+=(npm)
 
@@ -36,6 +40,13 @@ if ((${#packages[@]} > 0)); then
 	fi
 	# env, because sudo does not pass the environment on.
 	apt=("${root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get -qq)
+	# The programs are wanted, not the services that some packages would start.
+	readonly policy=/usr/sbin/policy-rc.d
+	if [[ ! -e $policy ]]; then
+		trap '"${root[@]}" rm -f "$policy"' EXIT
+		printf '#!/bin/sh\nexit 101\n' | "${root[@]}" tee "$policy" >/dev/null
+		"${root[@]}" chmod +x "$policy"
+	fi
 	# Package lists are often missing (a fresh container) or older than the mirror.
 	"${apt[@]}" update
 	"${apt[@]}" install -y --no-install-recommends "${packages[@]}"
@@ -44,6 +55,8 @@ fi
 have_any cc gcc clang || die "no C compiler: the race detector needs one"
 have_any chromium chromium-browser google-chrome || die "no Chromium"
 have redis-server || die "no redis-server"
+have haproxy || die "no haproxy"
+have promtool || die "no promtool"
 have npm || die "no npm"
 have node || die "no node"
 version=$(node --version)
