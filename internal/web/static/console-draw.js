@@ -128,11 +128,10 @@ function circuits(list) {
 
 function gates(list) {
   if (!list.length) return el('p', { class: 'quiet' }, 'There are none yet: each is made by the first call that needs it.');
-  return table('gates', 'Gates: what calls hold of what there is', ['Gate', 'Drawn', 'In use', 'Waiting'], list.map((g) => [
+  return table('gates', 'Gates: what calls hold of what there is', ['Gate', 'In use', 'Waiting'], list.map((g) => [
     g.waiting ? 'warn' : 'fine',
     [g.name, g.kind === 'rate' && el('span', { class: 'quiet title' }, 'rate')],
-    bar(g),
-    `${g.in_use} of ${g.capacity}`,
+    [bar(g), `${g.in_use} of ${g.capacity}`],
     g.waiting ? el('strong', { class: 'waits' }, String(g.waiting)) : '0',
   ]));
 }
@@ -202,7 +201,8 @@ function call(c) {
 // tools draws the tools of each server; the names of one only while it is unfolded.
 export function tools(list) {
   const open = new Set([...document.querySelectorAll('#tools details[open]')].map((d) => d.dataset.handle));
-  part('tools', list, () => $('tools').replaceChildren(...(list.length ? list.map((s) => server(s, open.has(s.handle))) : [el('p', { class: 'quiet' }, 'There are none to see.')])));
+  const some = list.filter((s) => s.tools.length);
+  part('tools', some, () => $('tools').replaceChildren(...(some.length ? some.map((s) => server(s, open.has(s.handle))) : [el('p', { class: 'quiet' }, 'There are none to see.')])));
 }
 
 function server(s, open) {

@@ -57,15 +57,18 @@ export function next(s) {
       say.push('It is connected for each caller apart, and this page’s requests lack what that takes.');
       break;
   }
-  if (s.state === 'failed' || s.state === 'needs-auth' || s.state === 'degraded') {
-    say.push('Tried again ', s.next ? { until: s.next } : 'by the next call', '. ');
-  } else if (s.state === 'idle') {
-    say.push(...(s.next ? ['Connected again ', { until: s.next }, ', or by the next call. '] : ['The next call connects it. ']));
+  // A call may try it as well, unless its circuit is open.
+  const open = s.circuit?.state === 'open';
+  const byCall = open ? '' : ', or by the next call';
+  if (['failed', 'needs-auth', 'degraded', 'idle'].includes(s.state)) {
+    const verb = s.state === 'idle' ? 'Connected again' : 'Tried again';
+    if (s.next) say.push(`${verb} `, { until: s.next }, `${byCall}. `);
+    else if (!open) say.push(`${verb} by the next call. `);
   }
-  if (s.circuit?.state === 'open') {
-    say.push('Calls fail fast; one may try ', s.circuit.until ? { until: s.circuit.until } : 'later', '.');
-  } else if (s.circuit?.state === 'half-open') {
-    say.push('The next call may try it; others fail fast until that has worked.');
+  if (open) {
+    say.push(s.next ? 'Calls fail fast until that works; one may try ' : 'Calls fail fast; one may try ', s.circuit.until ? { until: s.circuit.until } : 'later', '.');
+  } else if (s.circuit?.state === 'half-open' && s.state === 'ready') {
+    say.push('The next call tries whether it works again.');
   }
   return say;
 }
