@@ -67,6 +67,21 @@ func stopsReading([]string) (*server, error) {
 	return s, nil
 }
 
+func pauses([]string) (*server, error) {
+	goOn := make(chan os.Signal, 1)
+	signal.Notify(goOn, syscall.SIGUSR1)
+	s := newServer(append(kit(), fixed("pause", "Answers, and reads no more until SIGUSR1 comes.", text("pausing"), ``))...)
+	s.first = func(w *wire, m *message) bool {
+		if m.Method != "tools/call" || !strings.Contains(string(m.Params), `"pause"`) {
+			return false
+		}
+		w.answer(m.ID, text("pausing"))
+		<-goOn // this is the one reader
+		return true
+	}
+	return s, nil
+}
+
 func neverAnswerCall([]string) (*server, error) {
 	s := newServer(kit()...)
 	s.first = func(_ *wire, m *message) bool { return m.Method == "tools/call" }

@@ -15,6 +15,8 @@ const (
 	Stubborn = "stubborn"
 	// StopsReading does the handshake and the lists, then never reads again.
 	StopsReading = "stops-reading"
+	// Pauses + answers the tool pause, then does not read until it gets SIGUSR1.
+	Pauses = "pauses"
 	// NeverAnswerCall + answers everything but tools/call.
 	NeverAnswerCall = "never-answer-call"
 	// DieInCall + exits with status 7 in a call of the tools die, die_idempotent, die_read_only and
@@ -89,6 +91,7 @@ var servers = map[string]func(args []string) (*server, error){ // :: mode -> its
 	Banner:          banner,
 	Stubborn:        stubborn,
 	StopsReading:    stopsReading,
+	Pauses:          pauses,
 	NeverAnswerCall: neverAnswerCall,
 	DieInCall:       dieInCall,
 	Pages:           pages,

@@ -1,13 +1,16 @@
 package mcptest
 
 import (
+	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 )
@@ -102,6 +105,28 @@ func TestStopsReading(t *testing.T) {
 	}
 	if err := <-wrote; err == nil {
 		t.Error("4 MiB were written to a server that does not read")
+	}
+}
+
+func TestPauses(t *testing.T) {
+	c := start(t, Pauses)
+	c.initialize()
+	if got := c.text("pause", `{}`); got != "pausing" {
+		t.Errorf("pause = %q", got)
+	}
+	pipe := c.stdin.(interface{ SetWriteDeadline(time.Time) error })
+	if err := pipe.SetWriteDeadline(time.Now().Add(100 * time.Millisecond)); err != nil {
+		t.Fatal(err)
+	}
+	blanks := bytes.Repeat([]byte(" "), 4<<20) // more than a pipe holds
+	if n, err := c.stdin.Write(blanks); !errors.Is(err, os.ErrDeadlineExceeded) {
+		t.Errorf("%d bytes were written, %v, to a server that does not read", n, err)
+	}
+	if err := errors.Join(pipe.SetWriteDeadline(time.Time{}), c.cmd.Process.Signal(syscall.SIGUSR1)); err != nil {
+		t.Fatal(err)
+	}
+	if f := c.ask("ping", `{}`); f.Error != nil {
+		t.Errorf("ping: %s", f.line)
 	}
 }
 
