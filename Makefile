@@ -20,6 +20,7 @@ CONSUMERS ?=
 
 NPM := testdata/npm
 CLIENTS := clients
+CONFORMANCE := clients/conformance
 # The linters and their versions; a module file of their own keeps them out of go.mod.
 LINT := go tool -modfile=tools/go.mod golangci-lint
 
@@ -66,6 +67,11 @@ $(CLIENTS)/python/.venv/.stamp: $(CLIENTS)/python/requirements.txt | client-prog
 	python3 -m venv --clear $(@D)
 	$(@D)/bin/pip install --quiet --disable-pip-version-check --require-hashes --no-deps --requirement $<
 	@touch $@
+
+# ARGS=-update writes the table in docs/conformance.md.
+.PHONY: conformance
+conformance: deps $(CONFORMANCE)/node_modules/.stamp ## run the official conformance suite of MCP against the bridge, as server and as client
+	go run ./$(CONFORMANCE) $(ARGS)
 
 .PHONY: client-programs
 client-programs:
