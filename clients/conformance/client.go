@@ -199,31 +199,25 @@ func (a *api) failed() error { return errors.Join(a.errs...) }
 
 // call calls a tool. What it asks is confirmed.
 func (a *api) call(tool string, args []byte) {
-	res, body := a.do("POST", fmt.Sprintf("/tools/%s/%s", handle, url.PathEscape(tool)), args)
-	if res == nil || res.StatusCode != http.StatusAccepted {
+	got := a.do("POST", fmt.Sprintf("/tools/%s/%s", handle, url.PathEscape(tool)), args)
+	if got.status != http.StatusAccepted {
 		return
 	}
-	job := res.Header.Get("Location")
-	if u, err := res.Request.URL.Parse(job); err == nil {
-		job = strings.TrimPrefix(u.String(), a.base)
-	}
+	var job struct{ ID, State string }
 	for {
-		var state struct{ State string }
-		if json.Unmarshal(body, &state) != nil {
-			a.errs = append(a.errs, fmt.Errorf("%s: %.300s", job, body))
+		if json.Unmarshal(got.body, &job) != nil || job.ID == "" {
+			a.errs = append(a.errs, fmt.Errorf("the job of %s is %.300s", tool, got.body))
 			return
 		}
-		switch state.State {
+		switch job.State {
 		case "input_required":
-			a.do("POST", job+"/input", []byte(`{"action":"accept","content":{"confirmed":true}}`))
+			a.do("POST", "/jobs/"+job.ID+"/input", []byte(`{"action":"accept","content":{"confirmed":true}}`))
 		case "queued", "running":
 		default:
-			fmt.Printf("%s: %.300s\n", tool, body)
+			fmt.Printf("%s: %.300s\n", tool, got.body)
 			return
 		}
-		if res, body = a.do("GET", job, nil, "Prefer", "wait=5"); res == nil {
-			return
-		}
+		got = a.do("GET", "/jobs/"+job.ID, nil, "Prefer", "wait=5")
 	}
 }
 
@@ -241,18 +235,24 @@ func (a *api) first(list string, do func(map[string]any)) {
 }
 
 func (a *api) get(path string, v any) error {
-	res, body := a.do("GET", path, nil)
-	if res == nil {
+	got := a.do("GET", path, nil)
+	if got.status == 0 {
 		return a.failed()
 	}
-	if err := json.Unmarshal(body, v); err != nil {
-		return fmt.Errorf("%s: %w: %.300s", path, err, body)
+	if err := json.Unmarshal(got.body, v); err != nil {
+		return fmt.Errorf("%s: %w: %.300s", path, err, got.body)
 	}
 	return nil
 }
 
-// do makes a request, prints how it was answered, and returns nil if it was not.
-func (a *api) do(method, path string, body []byte, header ...string) (*http.Response, []byte) {
+// An answer is what a request brought; without a status there was none.
+type answer struct {
+	status int
+	body   []byte
+}
+
+// do makes a request, and prints how it was answered.
+func (a *api) do(method, path string, body []byte, header ...string) answer {
 	req, err := http.NewRequestWithContext(a.ctx, method, a.base+path, bytes.NewReader(body))
 	if err == nil {
 		if body != nil {
@@ -269,10 +269,10 @@ func (a *api) do(method, path string, body []byte, header ...string) (*http.Resp
 				if method != "GET" {
 					fmt.Printf("%s %s: %d %.300s\n", method, path, res.StatusCode, got)
 				}
-				return res, got
+				return answer{res.StatusCode, got}
 			}
 		}
 	}
 	a.errs = append(a.errs, err)
-	return nil, nil
+	return answer{}
 }

@@ -49,7 +49,7 @@ func TestJudge(t *testing.T) {
 		"another check fails": {func(all []run, r map[run]result) []run { r[cimd] = result{failed: []string{"a"}}; return all }, `fails in ["a"], and is listed`},
 		"was not run":         {func(all []run, r map[run]result) []run { delete(r, ping); return all }, "ping in 2025-11-25 was not run"},
 		"is not there":        {func(all []run, r map[run]result) []run { delete(r, all[2]); return append(all[:2:2], all[3:]...) }, "which there is not"},
-		"is not in the list":  {func(all []run, r map[run]result) []run { return all[1:] }, "not in the suite's list"},
+		"is not in the list":  {func(all []run, _ map[run]result) []run { return all[1:] }, "not in the suite's list"},
 		"a new one that fails": {func(all []run, r map[run]result) []run {
 			n := run{asServer, "new", "x"}
 			r[n] = result{}
@@ -95,8 +95,11 @@ func TestCheckPage(t *testing.T) {
 
 func TestTable(t *testing.T) {
 	all := []run{
-		{asServer, "ping", "2025-06-18"}, {asServer, "ping", "2025-11-25"}, {asServer, "tools-call-sampling", "2025-11-25"},
-		{asClient, "auth/basic-cimd", "2025-11-25"}, {asClient, "initialize", "2025-11-25"},
+		{asServer, "ping", "2025-06-18"},
+		{asServer, "ping", "2025-11-25"},
+		{asServer, "tools-call-sampling", "2025-11-25"},
+		{asClient, "auth/basic-cimd", "2025-11-25"},
+		{asClient, "initialize", "2025-11-25"},
 	}
 	got := table(all)
 	for _, want := range []string{

@@ -77,7 +77,7 @@ func TestTracer(t *testing.T) {
 		}
 	}
 	var called []string
-	f.opts.Called = func(c *bridge.Call, id string, code bridge.Kind, took time.Duration) {
+	f.opts.Called = func(c *bridge.Call, _ string, code bridge.Kind, took time.Duration) {
 		mu.Lock()
 		defer mu.Unlock()
 		called = append(called, c.Handle+" "+string(code))
