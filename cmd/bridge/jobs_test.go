@@ -350,3 +350,53 @@ func TestJobsOfAStoppedBridge(t *testing.T) {
 	}
 	t.Error("the job still runs")
 }
+
+// A caller that starts a thousand jobs has as many as it may have, and is told so; all of it ends when they are cancelled.
+func TestThousandJobs(t *testing.T) {
+	p := start(t, map[string]server{"s": shared(t)}, map[string]any{"cancelGrace": "100ms", "queue": map[string]any{"maxWaiting": 2000, "maxWaitingPerCaller": 2000}})
+	p.ready()
+	var mu sync.Mutex
+	var started []string
+	refused := 0
+	var wg sync.WaitGroup
+	for range 20 {
+		wg.Go(func() {
+			for range 50 {
+				res := p.do("POST", "/tools/s/block", `{"key":"never"}`, "Prefer", "respond-async")
+				var j jobView
+				err := json.Unmarshal(res.body, &j)
+				mu.Lock()
+				switch {
+				case err == nil && res.StatusCode == http.StatusAccepted:
+					started = append(started, j.ID)
+				case res.StatusCode == http.StatusTooManyRequests && res.Header.Get("Retry-After") != "" && strings.Contains(string(res.body), "100 jobs running"):
+					refused++
+				default:
+					t.Errorf("%d %s", res.StatusCode, res.body)
+				}
+				mu.Unlock()
+			}
+		})
+	}
+	wg.Wait()
+	if len(started) != 100 || refused != 900 {
+		t.Errorf("%d were started and %d refused, want 100 and 900", len(started), refused)
+	}
+	var list struct{ Jobs []jobView }
+	if decode(t, p.get("/jobs?limit=1000"), &list); len(list.Jobs) != 100 {
+		t.Errorf("the list has %d jobs", len(list.Jobs))
+	}
+	for _, id := range started {
+		if res := p.do("DELETE", "/jobs/"+id, ""); res.StatusCode != http.StatusNoContent {
+			t.Errorf("DELETE = %d %s", res.StatusCode, res.body)
+		}
+	}
+	for _, id := range started {
+		p.job(id, "cancelled")
+	}
+	until(t, "nothing runs or waits", func() bool {
+		st, _, gates := p.status()
+		return gates["mcp:http slots"].InUse == 0 && st.Waiting == 0
+	})
+	p.async("s", "echo", `{}`) // there is room again
+}
