@@ -10,16 +10,8 @@ import (
 	"strings"
 
 	"mcpbridge/internal/bridge"
-	"mcpbridge/internal/openapi"
 	"mcpbridge/internal/raw"
 )
-
-// compile makes the check of a question's schema.
-func (a *app) compile(schema []byte) (bridge.Checker, error) {
-	t := &bridge.Tool{Handle: "input", Name: "input", Input: schema}
-	err := openapi.NewSchemas(a.log).Compile(t)
-	return t.Arguments, err
-}
 
 // question asks one question until its answer fits, or the person wants to leave it. The
 // end of the input cancels.
@@ -77,7 +69,7 @@ func (t *terminal) form(ctx context.Context, schema []byte) ([]byte, error) {
 	_ = json.Unmarshal(raw.Get(schema, "required"), &required) // what is none requires nothing
 	b := []byte{'{'}
 	for m := range raw.Members(raw.Get(schema, "properties")) {
-		v, err := t.field(ctx, raw.Unquote(m.Key), m.Val, slices.Contains(required, raw.Unquote(m.Key)))
+		v, err := t.fitting(ctx, m, slices.Contains(required, raw.Unquote(m.Key)))
 		if err != nil {
 			return nil, err
 		}
@@ -90,6 +82,26 @@ func (t *terminal) form(ctx context.Context, schema []byte) ([]byte, error) {
 		b = append(append(append(b, m.Key...), ':'), v...)
 	}
 	return append(b, '}'), nil
+}
+
+// fitting asks for one value until it fits its own schema. The whole is checked afterwards.
+func (t *terminal) fitting(ctx context.Context, m raw.Member, required bool) ([]byte, error) {
+	check, err := t.compile(slices.Concat([]byte(`{"type":"object","properties":{`), m.Key, []byte{':'}, m.Val, []byte(`}}`)))
+	if err != nil {
+		check = nil // it may refer to what is elsewhere
+	}
+	for {
+		v, err := t.field(ctx, raw.Unquote(m.Key), m.Val, required)
+		if err != nil || v == nil || check == nil {
+			return v, err
+		}
+		_, err = check.Check(slices.Concat([]byte{'{'}, m.Key, []byte{':'}, v, []byte{'}'}))
+		e, ok := errors.AsType[*bridge.Error](err)
+		if !ok {
+			return v, nil
+		}
+		t.say("%s", e.Msg)
+	}
 }
 
 // field asks for one value. Nothing is the default, or no value where none is required.

@@ -17,13 +17,14 @@ import (
 
 	"mcpbridge/internal/bridge"
 	"mcpbridge/internal/mcptest"
+	"mcpbridge/internal/openapi"
 )
 
 // at returns a terminal at which somebody has typed this.
 func at(typed string) (*terminal, *bytes.Buffer) {
 	var out bytes.Buffer
 	a := &app{log: slog.New(slog.DiscardHandler)}
-	return &terminal{out: &out, bar: true, in: bufio.NewReader(strings.NewReader(typed)), compile: a.compile}, &out
+	return &terminal{out: &out, bar: true, in: bufio.NewReader(strings.NewReader(typed)), compile: openapi.NewSchemas(a.log).Question}, &out
 }
 
 func TestTerminalAsks(t *testing.T) {
@@ -34,6 +35,7 @@ func TestTerminalAsks(t *testing.T) {
 		"colour":{"type":"string","enum":["red","blue"],"default":"red"},
 		"tags":{"type":"array","items":{"anyOf":[{"const":"a","title":"A"},{"const":"b"}]}}},"required":["name","sure"]}`)
 	form := bridge.Question{ID: "q", Mode: "form", Message: "Who\x1b[2J?", Schema: schema}
+	either := bridge.Question{ID: "q", Mode: "form", Schema: json.RawMessage(`{"type":"object","properties":{"a":{"type":"string"},"b":{"type":"string"}},"minProperties":1}`)}
 	page := bridge.Question{ID: "q", Mode: "url", Message: "Sign in", URL: "https://example.com/\x07x"}
 	accept := func(content string) bridge.Reply {
 		return bridge.Reply{Action: bridge.Accept, Content: json.RawMessage(content)}
@@ -46,7 +48,8 @@ func TestTerminalAsks(t *testing.T) {
 	}{
 		{"all of it", "a\nAda\n36\ny\nblue\na, b\n", form, accept(`{"name":"Ada","age":36,"sure":true,"colour":"blue","tags":["a","b"]}`), "tags, one of a, b []: "},
 		{"as little as can be", "\n\nAda\n\nno\n\n\n", form, accept(`{"name":"Ada","sure":false,"colour":"red"}`), `colour, one of red, blue ["red"]: `},
-		{"wrong, then right", "a\nA\nold\ny\n\n\nmaybe\na\nAda\n1.0\ntrue\nred\n\n", form, accept(`{"name":"Ada","age":1.0,"sure":true,"colour":"red"}`), "That does not fit: "},
+		{"wrong, then right", "maybe\na\nA\nAda\nold\n1.0\ntrue\nred\n\n", form, accept(`{"name":"Ada","age":1.0,"sure":true,"colour":"red"}`), "/age: is a string, must be an integer"},
+		{"wrong as a whole, then right", "a\n\n\na\n\nx\n", either, accept(`{"b":"x"}`), "That does not fit: "},
 		{"declined", "d\n", form, bridge.Reply{Action: bridge.Decline}, "The tool asks: Who [2J?"},
 		{"cancelled", "c\n", form, bridge.Reply{Action: bridge.Cancel}, "Answer, decline or cancel? [A/d/c] "},
 		{"no more input", "", form, bridge.Reply{Action: bridge.Cancel}, ""},
@@ -133,7 +136,7 @@ func TestCallStream(t *testing.T) {
 			t.Errorf("%s: %v, %s", handle, err, out)
 		}
 		want := "progress: 1/2 step 1\nprogress: 2/2 step 2\n"
-		if handle == "modern" { // where messages are tied to their call
+		if handle == "modern" || handle == "http" { // where messages are tied to their call
 			want = "progress: 1/2 step 1\ninfo: did step 1\nprogress: 2/2 step 2\ninfo: did step 2\n"
 		}
 		if d := cmp.Diff(want, stderr.String()); d != "" {
@@ -173,6 +176,11 @@ func TestCallOnATerminal(t *testing.T) {
 		if !shown {
 			t.Errorf("on the terminal: %q, want %q", out, tt.shows)
 		}
+	}
+	// On one screen with the bar, the result has its line for itself.
+	cmd := exec.CommandContext(t.Context(), "script", "-q", "-e", "-c", "bridge call --stream -c "+path+` modern work '{"steps":1}'`, os.DevNull)
+	if out, err := cmd.CombinedOutput(); err != nil || !bytes.Contains(out, []byte(erase+`{"content":`)) || !bytes.HasSuffix(out, []byte("}\r\n")) {
+		t.Errorf("%v: on the terminal: %q", err, out)
 	}
 }
 

@@ -15,19 +15,14 @@ import (
 // results is a Redis, jobs are shared there too; the store is to be closed after the manager.
 func (a *app) newJobs(store artifacts.Store) *jobs.Manager {
 	b := a.config.Bridge
-	schemas := openapi.NewSchemas(a.log)
 	var shared *jobs.Redis
 	if r, ok := store.(*artifacts.Redis); ok {
 		shared = jobs.NewRedis(r.Client())
 	}
 	m := jobs.New(jobs.Options{
-		Invoke: a.bridge.Invoke,
-		Compile: func(schema []byte) (bridge.Checker, error) {
-			t := &bridge.Tool{Handle: "input", Name: "input", Input: schema}
-			err := schemas.Compile(t)
-			return t.Arguments, err
-		},
-		Allows: a.bridge.Policy.Allows, Ended: a.jobEnded,
+		Invoke:  a.bridge.Invoke,
+		Compile: openapi.NewSchemas(a.log).Question,
+		Allows:  a.bridge.Policy.Allows, Ended: a.jobEnded,
 		TTL: b.Jobs.TTL, PerCaller: b.Jobs.PerCaller, InputWait: b.Jobs.InputWait, Events: b.Jobs.Events,
 		KeyTTL: b.Idempotency.TTL, Redis: shared, Log: a.log,
 	})
@@ -40,8 +35,14 @@ func (a *app) jobEnded(j *jobs.Job) {
 	rec, c := j.Record(), j.Call()
 	attrs := []slog.Attr{
 		slog.String("job", rec.ID), slog.String("state", string(rec.State)), slog.Duration("duration", time.Since(rec.Created)),
-		slog.String("caller", c.Caller.ID), slog.String("handle", rec.Handle), slog.String(c.Subject()),
+		slog.String("caller", bridge.FirstChars(c.Caller.ID, 200)), slog.String("handle", rec.Handle), slog.String(c.Subject()),
 		slog.Duration("queue", c.Timing.Queue), slog.Duration("upstream", c.Timing.Upstream),
+		slog.Int("bytes_in", len(c.Args)), slog.Int("bytes_out", c.Received),
+	}
+	for _, a := range [...]struct{ key, value string }{{"request_id", c.ID}, {"user", c.Caller.User}, {"trace_id", c.Trace.ID()}} {
+		if a.value != "" && a.value != c.Caller.ID {
+			attrs = append(attrs, slog.String(a.key, bridge.FirstChars(a.value, 200)))
+		}
 	}
 	code := bridge.Kind("")
 	if rec.Problem != nil {

@@ -2,6 +2,7 @@ package openapi
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"log/slog"
 	"strings"
@@ -481,5 +482,48 @@ func TestMeterStops(t *testing.T) {
 	m.steps, m.deadline = 1023, time.Now().Add(-time.Second)
 	if why := stopped(m); why != any(errTime) {
 		t.Errorf("too late: %v", why)
+	}
+}
+
+// The formats of what a person is asked for are checked, and no others.
+func TestQuestion(t *testing.T) {
+	s := NewSchemas(nil)
+	const schema = `{"type":"object","properties":{
+		"email":{"type":"string","format":"email"},"page":{"type":"string","format":"uri"},
+		"born":{"type":"string","format":"date"},"at":{"type":"string","format":"date-time"},
+		"host":{"type":"string","format":"ipv4"}},"required":["email"]}`
+	check, err := s.Question([]byte(schema))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, tt := range []struct{ content, want string }{
+		{`{"email":"ada@example.com","page":"https://example.com/?a=b","born":"1815-12-10","at":"1843-08-01T12:00:00Z","host":"no"}`, ""},
+		{`{"email":"no"}`, "/email: is no email"},
+		{`{"email":"a@b.example","page":"::"}`, "/page: is no uri"},
+		{`{"email":"a@b.example","born":"1815-13-10"}`, "/born: is no date"},
+		{`{"email":"a@b.example","at":"noon"}`, "/at: is no date-time"},
+		{`{}`, "is missing"},
+	} {
+		_, err := check.Check([]byte(tt.content))
+		if e, ok := errors.AsType[*bridge.Error](err); (err == nil) != (tt.want == "") || ok && !strings.Contains(e.Msg, tt.want) {
+			t.Errorf("Check(%s) = %v, want %q", tt.content, err, tt.want)
+		}
+	}
+	// That of a tool only tells something.
+	tool := &bridge.Tool{Handle: "h", Name: "t", Input: []byte(schema)}
+	if err := s.Compile(tool); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := tool.Arguments.Check([]byte(`{"email":"no"}`)); err != nil {
+		t.Errorf("a tool's argument: %v", err)
+	}
+
+	if check, err := s.Question([]byte(`{"type":"object"}`)); check != nil || err != nil {
+		t.Errorf("of anything: %v, %v", check, err)
+	}
+	for schema, want := range map[string]string{`{"type":"string"}`: "it describes no object", `{`: "it is not JSON"} {
+		if _, err := s.Question([]byte(schema)); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("Question(%s) = %v, want %q", schema, err, want)
+		}
 	}
 }

@@ -42,6 +42,9 @@ func compile(s *source, m *meter, log *slog.Logger) (schema *jsonschema.Schema, 
 	}()
 	c := jsonschema.NewCompiler()
 	c.DefaultDraft(drafts[s.draft])
+	if s.formats {
+		c.AssertFormat()
+	}
 	c.UseLoader(nothing{})
 	c.UseRegexpEngine(func(expr string) (jsonschema.Regexp, error) { return newPattern(expr, log) })
 	if m != nil {
@@ -74,6 +77,9 @@ var drafts = map[int]*jsonschema.Draft{
 	2019: jsonschema.Draft2019, 2020: jsonschema.Draft2020,
 }
 
+// asked are the formats of strings that a server may ask a person for.
+var asked = map[string]bool{"email": true, "uri": true, "date": true, "date-time": true}
+
 // value returns the schema as the library takes it: as it was sent, but for what
 // it would take too seriously or cannot know. Formats only tell something, in
 // drafts up to 7 too; a $schema was looked at before; and nullable is OpenAPI's,
@@ -86,7 +92,9 @@ func (s *source) value(n *node) any {
 		for _, m := range n.members {
 			switch {
 			case !isSchema:
-			case m.key == "format", m.key == "$schema", m.key == "nullable":
+			case m.key == "$schema", m.key == "nullable":
+				continue
+			case m.key == "format" && !(s.formats && asked[m.val.text()]):
 				continue
 			case m.key == "const" && s.draft < 2019 && n.get("$ref").is(raw.String):
 				continue // the library ignores all others there, as it should

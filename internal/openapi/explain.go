@@ -57,6 +57,8 @@ func explain(k jsonschema.ErrorKind) string {
 		return fmt.Sprintf("has %d characters, at most %d are allowed", k.Got, k.Want)
 	case *kind.Pattern:
 		return "does not match the pattern " + quote(k.Want)
+	case *kind.Format:
+		return "is no " + k.Want
 	case *kind.Minimum:
 		return "must be at least " + decimal(k.Want)
 	case *kind.Maximum:

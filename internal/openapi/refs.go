@@ -17,6 +17,7 @@ const rootURI = "schema://tool/"
 type source struct {
 	root      *node
 	draft     int
+	formats   bool              // are checked
 	resources map[string]*node  // :: absolute URI without fragment -> schema
 	anchors   map[string]*node  // :: URI#anchor -> schema
 	base      map[*node]string  // :: schema -> URI that references in it are relative to

@@ -22,7 +22,8 @@ const (
 
 // Schemas compiles tools. It is safe for concurrent use.
 type Schemas struct {
-	log *slog.Logger
+	log     *slog.Logger
+	formats bool // are checked: those of questions
 }
 
 var _ bridge.Compiler = (*Schemas)(nil)
@@ -49,7 +50,7 @@ func (s *Schemas) Compile(t *bridge.Tool) error {
 	if raw.IsNull(t.Output) {
 		t.Output = nil
 	}
-	in, err := s.read(t.Input, t)
+	in, err := s.read(t.Input, t.Handle+"/"+t.Name)
 	if err != nil {
 		return fmt.Errorf("its input schema %w", err)
 	}
@@ -71,7 +72,7 @@ func (s *Schemas) Compile(t *bridge.Tool) error {
 		t.Arguments = in.checker(s.log, "The arguments do not fit the tool's schema")
 	}
 	if t.Output != nil {
-		out, err := s.read(t.Output, t)
+		out, err := s.read(t.Output, t.Handle+"/"+t.Name)
 		if err != nil {
 			return fmt.Errorf("its output schema %w", err)
 		}
@@ -90,6 +91,24 @@ func (s *Schemas) Compile(t *bridge.Tool) error {
 	return nil
 }
 
+// Question compiles the schema of what a server asks a person for. The formats that such a schema
+// may name are checked (specification of 2025-11-25, Elicitation): whoever answers has no other
+// description of them. Without a checker anything goes.
+func (s *Schemas) Question(schema []byte) (bridge.Checker, error) {
+	q := Schemas{log: s.log, formats: true}
+	in, err := q.read(schema, "a question")
+	if err != nil {
+		return nil, fmt.Errorf("it %w", err)
+	}
+	if !describesObject(newEmbedder("").embed(in.source, "input")) {
+		return nil, errors.New("it describes no object")
+	}
+	if in.schema == nil || open(in.source.root) {
+		return nil, nil
+	}
+	return in.checker(s.log, "The answer does not fit what was asked"), nil
+}
+
 // A reading is a schema as it was understood.
 type reading struct {
 	source *source
@@ -99,8 +118,8 @@ type reading struct {
 	label  string
 }
 
-// read parses a schema and compiles it, within bounds.
-func (s *Schemas) read(b []byte, t *bridge.Tool) (*reading, error) {
+// read parses a schema and compiles it, within bounds. The label names it in the log.
+func (s *Schemas) read(b []byte, label string) (*reading, error) {
 	if len(b) > maxSchemaBytes {
 		return nil, fmt.Errorf("is larger than %d bytes", maxSchemaBytes)
 	}
@@ -111,7 +130,7 @@ func (s *Schemas) read(b []byte, t *bridge.Tool) (*reading, error) {
 	case err != nil:
 		return nil, fmt.Errorf("is not JSON: %w", err)
 	}
-	r := &reading{bytes: b, label: t.Handle + "/" + t.Name}
+	r := &reading{bytes: b, label: label}
 	// Most say no draft; what is no schema of the latest one is often one of an older.
 	drafts := []int{2020, 7, 4}
 	if d := draftOf(root.get("$schema").text()); d != 0 {
@@ -119,6 +138,7 @@ func (s *Schemas) read(b []byte, t *bridge.Tool) (*reading, error) {
 	}
 	for _, d := range drafts {
 		src := newSource(root, d)
+		src.formats = s.formats
 		schema, err := compile(src, nil, s.log)
 		if err == nil {
 			r.source, r.schema, r.why = src, schema, nil
@@ -143,7 +163,7 @@ func (r *reading) requires(root *node) bool {
 
 func (r *reading) checker(log *slog.Logger, fault string) *checker {
 	cells, height := r.source.expanded()
-	draft, b := r.source.draft, r.bytes // not the source: it is several times as big
+	draft, formats, b := r.source.draft, r.source.formats, r.bytes // not the source: it is several times as big
 	return &checker{
 		plain:  r.schema,
 		nodes:  len(r.source.base),
@@ -154,7 +174,9 @@ func (r *reading) checker(log *slog.Logger, fault string) *checker {
 			if err != nil {
 				return nil, err
 			}
-			return compile(newSource(root, draft), m, log)
+			src := newSource(root, draft)
+			src.formats = formats
+			return compile(src, m, log)
 		},
 	}
 }
