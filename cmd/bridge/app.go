@@ -43,6 +43,7 @@ type app struct {
 	headers    callerHeaders           // what callers bring for servers
 
 	mcp       func(http.ResponseWriter, *http.Request, bridge.Caller, bridge.Trace) // serves MCP clients; nil until publish
+	tracing   *telemetry.Tracing                                                    // nil without a collector
 	metrics   *telemetry.Metrics                                                    // nil until handler
 	jobs      *jobs.Manager                                                         // nil until serve
 	console   *routes.Console                                                       // what the page at the root shows of calls

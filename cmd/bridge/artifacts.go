@@ -33,6 +33,18 @@ func newKeeper(a config.Artifacts, log *slog.Logger) (*artifacts.Keeper, artifac
 	}), store, nil
 }
 
+// checkParts refuses a configuration whose collector of traces, store or types of results cannot be.
+func checkParts(cfg *config.Config) error {
+	if err := checkTracing(&cfg.Bridge); err != nil {
+		return err
+	}
+	_, store, err := newKeeper(cfg.Bridge.Artifacts, slog.New(slog.DiscardHandler))
+	if err != nil {
+		return err
+	}
+	return store.Close() // it has not connected yet
+}
+
 // artifactTypes makes a check of each configured type. A type's schema is like
 // that of a tool's result, so it is compiled as one.
 func artifactTypes(schemas map[string]json.RawMessage, log *slog.Logger) (map[string]func([]byte) error, error) {

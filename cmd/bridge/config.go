@@ -51,7 +51,7 @@ func (f configFlags) loadFile(io streams) (*config.Config, *config.File, error) 
 		}
 		return nil, nil, fmt.Errorf("%w%w", err, errConfig)
 	}
-	return cfg, file, checkServed(io.stderr, cfg)
+	return cfg, file, checkParts(cfg)
 }
 
 // withoutFile returns the configuration that the command line is, or nil if it is none.

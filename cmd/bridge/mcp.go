@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"time"
 
 	"mcpbridge/internal/publish"
 	"mcpbridge/internal/telemetry"
@@ -20,6 +21,11 @@ func (c *mcpCmd) Run(ctx context.Context, io streams) (err error) {
 		return err
 	}
 	log := telemetry.NewLog(io.stderr, cfg.Bridge.Telemetry.LogLevel)
+	tracing, err := newTracing(ctx, &cfg.Bridge, log)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, flush(ctx, tracing, time.Time{})) }()
 	keeper, store, err := newKeeper(cfg.Bridge.Artifacts, log)
 	if err != nil {
 		return err
@@ -30,6 +36,7 @@ func (c *mcpCmd) Run(ctx context.Context, io streams) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, a.Close()) }()
+	a.trace(tracing)
 	p := a.publish()
 	defer p.Close()
 	a.run(context.WithoutCancel(ctx)) // ended by Close, after the calls
@@ -40,7 +47,11 @@ func (c *mcpCmd) Run(ctx context.Context, io streams) (err error) {
 // before run, and what it returns be closed before the app.
 func (a *app) publish() *publish.Server {
 	b := a.config.Bridge
-	p := publish.New(publish.Options{Bridge: a.bridge, Version: version, Log: a.log, RequestBytes: b.Limits.RequestBytes, Called: a.called})
+	o := publish.Options{Bridge: a.bridge, Version: version, Log: a.log, RequestBytes: b.Limits.RequestBytes, Called: a.called}
+	if a.tracing != nil {
+		o.Trace = tracer{a.tracing}.message
+	}
+	p := publish.New(o)
 	a.mcp = p.ServeHTTP
 	a.listeners = append(a.listeners, p.Changed)
 	a.services = append(a.services, p.Run)

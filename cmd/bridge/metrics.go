@@ -13,8 +13,11 @@ func (a *app) newMetrics(keeper *artifacts.Keeper) *telemetry.Metrics {
 	return telemetry.NewMetrics(version, func() []telemetry.Sample { return a.samples(keeper) })
 }
 
-// observe counts a call that has ended.
+// observe counts a call that has ended, unless nobody can see that.
 func (a *app) observe(server string, code bridge.Kind, took time.Duration) {
+	if a.metrics == nil {
+		return
+	}
 	a.metrics.Call(server, string(code), took)
 }
 
@@ -45,6 +48,12 @@ func (a *app) samples(keeper *artifacts.Keeper) []telemetry.Sample {
 			telemetry.Sample{Name: "artifacts_total", Help: "Results by what became of them as artifacts.", Counter: true, Value: float64(k.TooBig), Labels: []string{"result", "too_big"}},
 			telemetry.Sample{Name: "artifacts_total", Help: "Results by what became of them as artifacts.", Counter: true, Value: float64(k.Failed), Labels: []string{"result", "failed"}},
 			telemetry.Sample{Name: "artifact_store_down", Help: "1 if the store of artifacts could not be reached when that was last tried.", Value: number(k.Down)})
+	}
+	if a.tracing != nil {
+		sent, lost := a.tracing.Spans()
+		all = append(all,
+			telemetry.Sample{Name: "trace_spans_total", Help: "Spans by what became of them.", Counter: true, Value: float64(sent), Labels: []string{"result", "sent"}},
+			telemetry.Sample{Name: "trace_spans_total", Help: "Spans by what became of them.", Counter: true, Value: float64(lost), Labels: []string{"result", "lost"}})
 	}
 	if c := st.Config; c != nil {
 		all = append(all,

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -192,12 +191,7 @@ func (r *reloader) readFile(ctx context.Context) (*config.Config, error) {
 		// A file that was cut off, say, must not open the bridge to everybody.
 		return nil, errors.New("the file no longer says who callers are (bridge.auth.keys, bridge.auth.jwt); a bridge that asks for credentials goes on doing so until it is restarted")
 	}
-	var said bytes.Buffer
-	err = checkServed(&said, cfg)
-	for line := range strings.Lines(said.String()) {
-		r.app.log.LogAttrs(ctx, slog.LevelWarn, "configuration file", slog.String("warning", strings.TrimPrefix(strings.TrimSpace(line), "bridge: warning: ")))
-	}
-	if err != nil {
+	if err := checkParts(cfg); err != nil {
 		return nil, err
 	}
 	return cfg, nil

@@ -42,7 +42,9 @@ func (c *serveCmd) Run(ctx context.Context, io streams) error {
 	if err := config.CheckExposure(cfg.Bridge.Listen, cfg.Bridge.Auth.Enabled(), c.InsecureNoAuth); err != nil {
 		return fmt.Errorf("%w%w", err, errConfig)
 	}
-	return serve(ctx, cfg, from, telemetry.NewLog(io.stderr, cfg.Bridge.Telemetry.LogLevel))
+	log, flush := telemetry.NewServerLog(io.stderr, cfg.Bridge.Telemetry.LogLevel)
+	defer flush()
+	return serve(ctx, cfg, from, log)
 }
 
 // serve starts from the outside in, so that the port listens before any server
@@ -50,13 +52,25 @@ func (c *serveCmd) Run(ctx context.Context, io streams) error {
 // on serving until balancers have looked away; then the port closes, and the
 // requests under way are drained; only then do the clients go that those requests
 // use, then the processes, and the store of results last, since a call that ends
-// late is still to be kept.
+// late is still to be kept; then the last spans are sent. All the while profiles
+// can be taken, also of a stop that hangs.
 func serve(ctx context.Context, cfg *config.Config, from origin, log *slog.Logger) (err error) {
 	b := cfg.Bridge
 	ln, err := new(net.ListenConfig).Listen(ctx, "tcp", b.Listen)
 	if err != nil {
 		return fmt.Errorf("cannot listen: %w; is another program using the port? --listen chooses another one", err)
 	}
+	debug, err := newDebug(ctx, &b, log)
+	if err != nil {
+		return errors.Join(err, ln.Close())
+	}
+	defer func() { err = errors.Join(err, debug.Close()) }()
+	tracing, err := newTracing(ctx, &b, log)
+	if err != nil {
+		return errors.Join(err, ln.Close())
+	}
+	var graceEnds time.Time
+	defer func() { err = errors.Join(err, flush(ctx, tracing, graceEnds)) }()
 	keeper, store, err := newKeeper(b.Artifacts, log)
 	if err != nil {
 		return errors.Join(err, ln.Close())
@@ -75,6 +89,7 @@ func serve(ctx context.Context, cfg *config.Config, from origin, log *slog.Logge
 	}
 	defer func() { err = errors.Join(err, a.Close()) }()
 
+	a.trace(tracing)
 	from.loopback = isLoopback(ln.Addr())
 	a.reload = newReloader(a, from, entryStore, entries)
 	a.services = append(a.services, a.reload.services()...)
@@ -112,6 +127,7 @@ func serve(ctx context.Context, cfg *config.Config, from origin, log *slog.Logge
 	// ctx is already done: Shutdown would return at once if given it.
 	sctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), b.ShutdownGrace)
 	defer cancel()
+	graceEnds, _ = sctx.Deadline()
 	if srv.Shutdown(sctx) == nil {
 		a.jobs.Drain(sctx) // nobody can start another
 		return nil
@@ -134,14 +150,18 @@ func (a *app) handler(keeper *artifacts.Keeper, loopback bool, stopping *atomic.
 	b := a.config.Bridge
 	a.callers = identity.New(callers(b.Auth, loopback), a.log)
 	a.metrics = a.newMetrics(keeper)
-	return routes.New(routes.Options{
+	o := routes.Options{
 		Bridge: a.bridge, Documents: a.documents, Log: a.log, Version: version,
 		BasePath: b.BasePath, Hosts: b.Hosts, Loopback: loopback, Origins: b.CORS.Origins, MCPO: b.Compat.MCPO,
 		RequestBytes: b.Limits.RequestBytes, MaxTimeout: b.Timeouts.MaxTimeout,
 		Status: func() routes.Status { return a.status(keeper) }, Artifacts: keeper, Jobs: a.jobs, Metrics: a.metrics, Observe: a.observe, Console: a.console, MCP: a.mcp, Admin: a.reload.admin(),
 		Caller: a.headers.with(a.callers.Caller), Allowance: a.budget.Allowance,
 		Ready: func() bool { return !stopping.Load() && a.catalogue.Snapshot(bridge.Caller{}).Ready },
-	})
+	}
+	if a.tracing != nil {
+		o.Trace = tracer{a.tracing}.request
+	}
+	return routes.New(o)
 }
 
 func isLoopback(addr net.Addr) bool {

@@ -59,11 +59,11 @@ func TestDebug(t *testing.T) {
 		t.Errorf("the flight recorder answers %d, %.20q", res.StatusCode, b)
 	}
 	for path, want := range map[string]string{
-		"/debug/pprof/":                    "goroutine",
-		"/debug/pprof/goroutine?debug=1":   "goroutine profile",
-		"/debug/pprof/heap":                "\x1f\x8b",
-		"/debug/pprof/symbol":              "num_symbols",
-		"/debug/pprof/trace?seconds=0.1":   "go 1.", // beside the recorder
+		"/debug/pprof/":                  "goroutine",
+		"/debug/pprof/goroutine?debug=1": "goroutine profile",
+		"/debug/pprof/heap":              "\x1f\x8b",
+		"/debug/pprof/symbol":            "num_symbols",
+		"/debug/pprof/trace?seconds=0.1": "go 1.", // beside the recorder
 		"/debug/pprof/profile?seconds=1": "",
 	} {
 		if res, b := fetch(t, "GET", base+path); res.StatusCode != 200 || !strings.Contains(string(b), want) || res.Header.Get("Cache-Control") != "no-store" {

@@ -68,6 +68,12 @@ func NewTracing(ctx context.Context, o TracingOptions) (*Tracing, error) {
 	return &Tracing{provider: p, exporter: e, tracer: p.Tracer("mcpbridge", trace.WithInstrumentationVersion(o.Version))}, nil
 }
 
+// CheckCollector says what is wrong with the URL of a collector.
+func CheckCollector(url string) error {
+	_, err := tracesURL(url)
+	return err
+}
+
 // tracesURL returns where batches are posted.
 func tracesURL(base string) (*url.URL, error) {
 	u, err := url.Parse(base)
