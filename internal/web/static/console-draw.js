@@ -184,9 +184,11 @@ function calls(list, everybody) {
   shownCalls = keys;
 }
 
+// What is not the fault of a server, where no status says so.
+const callers = new Set(['canceled', 'forbidden', 'invalid-arguments', 'malformed-request', 'not-found', 'rate-limited', 'tool-error']);
+
 function call(c) {
-  const bad = c.status >= 500 || (c.code && !c.status);
-  const level = !c.code ? 'fine' : bad ? 'broken' : 'warn';
+  const level = !c.code ? 'fine' : c.status ? (c.status >= 500 ? 'broken' : 'warn') : callers.has(c.code) ? 'warn' : 'broken';
   return row(['Time', 'Tool', 'Outcome', 'Took', 'In → out', 'Request'], [
     level,
     el('time', { datetime: c.at, title: new Date(c.at).toLocaleString() }, clock.format(new Date(c.at))),

@@ -41,7 +41,7 @@ async function run() {
         continue;
       }
       if (e instanceof Refused) {
-        why = e.message;
+        why = e.message.replace(/\.$/, '');
         wait = 1000 * e.retryAfter;
       } else {
         why = 'The bridge cannot be reached';
@@ -64,6 +64,7 @@ function fresh(yes) {
 function say(level, text) {
   $('link-text').dataset.level = level;
   if ($('link-text').textContent !== text) $('link-text').textContent = text;
+  if (level !== 'broken' && document.activeElement === $('retry')) $('main').focus({ preventScroll: true });
   $('retry').hidden = level !== 'broken';
   $('forget').hidden = !key;
 }

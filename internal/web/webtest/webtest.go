@@ -70,27 +70,43 @@ const limit = 4 * time.Minute
 // returns what the browser saw. The test fails at once if that cannot be done.
 func Swagger(t *testing.T, o Options) *Report {
 	t.Helper()
-	ask := struct {
+	var report Report
+	drive(t, "swagger.mjs", struct {
 		Options
-		Chromium    string `json:"chromium"`
-		ColorScheme string `json:"colorScheme"`
-	}{o, chromium(t), "light"}
-	if o.Dark {
-		ask.ColorScheme = "dark"
+		browser
+	}{o, newBrowser(t, o.Dark)}, &report)
+	return &report
+}
+
+// A browser is what every script is told of the browser.
+type browser struct {
+	Chromium    string `json:"chromium"`
+	ColorScheme string `json:"colorScheme"`
+}
+
+func newBrowser(t *testing.T, dark bool) browser {
+	t.Helper()
+	b := browser{chromium(t), "light"}
+	if dark {
+		b.ColorScheme = "dark"
 	}
+	return b
+}
+
+// drive runs a script with what it is asked, and reads its report.
+func drive(t *testing.T, script string, ask, report any) {
+	t.Helper()
 	in, err := json.Marshal(ask)
 	if err != nil {
 		t.Fatal(err)
 	}
-	out, err := node(t.Context(), filepath.Join(root(t), "testdata", "npm", "browser", "swagger.mjs"), in)
+	out, err := node(t.Context(), filepath.Join(root(t), "testdata", "npm", "browser", script), in)
 	if err != nil {
 		t.Fatal(err)
 	}
-	var report Report
-	if err := json.Unmarshal(out, &report); err != nil {
+	if err := json.Unmarshal(out, report); err != nil {
 		t.Fatalf("the script printed %q: %v", out, err)
 	}
-	return &report
 }
 
 // node runs a script and returns what it printed. When ctx ends, the script is

@@ -19,6 +19,8 @@
 import { text } from 'node:stream/consumers';
 import { chromium } from 'playwright-core';
 
+import { watch } from './watch.mjs';
+
 const ask = JSON.parse(await text(process.stdin));
 const timeout = ask.timeout ?? 60_000;
 const origin = new URL(ask.url).origin;
@@ -42,13 +44,7 @@ const browser = await chromium.launch({
 try {
   const page = await browser.newPage({ colorScheme: ask.colorScheme ?? 'light', viewport: { width: 1200, height: 1000 } });
   page.setDefaultTimeout(timeout);
-  watch(page);
-  await page.exposeFunction('reportFault', (fault) => report.faults.push(fault));
-  await page.addInitScript(() => {
-    document.addEventListener('securitypolicyviolation', (e) => {
-      window.reportFault(`policy: ${e.effectiveDirective} refused ${e.blockedURI} (${e.sourceFile}:${e.lineNumber})`);
-    });
-  });
+  await watch(page, origin, report);
   try {
     await drive(page);
   } catch (e) {
@@ -64,34 +60,6 @@ try {
   await browser.close();
 }
 console.log(JSON.stringify(report));
-
-// watch notes what the page asks for and what goes wrong on it.
-function watch(page) {
-  const entries = new Map();
-  const note = (url) => {
-    const u = new URL(url);
-    if (u.origin !== origin && !['data:', 'blob:', 'about:'].includes(u.protocol)) {
-      report.foreign.push(url);
-    }
-  };
-  page.on('request', (r) => {
-    const entry = { method: r.method(), url: r.url(), status: 0 };
-    entries.set(r, entry);
-    report.requests.push(entry);
-    note(r.url());
-  });
-  page.on('response', (r) => {
-    entries.get(r.request()).status = r.status();
-  });
-  page.on('websocket', (s) => note(s.url().replace(/^ws/, 'http')));
-  page.on('requestfailed', (r) => report.faults.push(`request: ${r.method()} ${r.url()}: ${r.failure().errorText}`));
-  page.on('pageerror', (e) => report.faults.push(`exception: ${e.message}`));
-  page.on('console', (m) => {
-    if (m.type() === 'error' || m.type() === 'warning') {
-      report.faults.push(`console: ${m.text()}`);
-    }
-  });
-}
 
 async function drive(page) {
   await page.goto(ask.url);
