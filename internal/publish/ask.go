@@ -11,7 +11,7 @@ import (
 
 // asker returns what brings a server's questions during a call to the client, or
 // nil for a client that cannot be asked: it does not offer to, or its version of
-// the protocol knows questions only as answers, after which the call would have to wait.
+// the protocol knows questions only as answers, of which [held] is about.
 func asker(ctx context.Context, req *mcp.CallToolRequest) bridge.Asker {
 	caps := req.ClientCapabilities()
 	if caps == nil || caps.Elicitation == nil || req.ProtocolVersion() >= modern {
@@ -24,14 +24,7 @@ func asker(ctx context.Context, req *mcp.CallToolRequest) bridge.Asker {
 		defer context.AfterFunc(asked, func() { cancel(context.Cause(asked)) })()
 		replies := make(map[string]bridge.Reply, len(questions))
 		for _, q := range questions {
-			p := &mcp.ElicitParams{Mode: q.Mode, Message: q.Message, URL: q.URL}
-			if q.Schema != nil {
-				p.RequestedSchema = q.Schema
-			}
-			if q.Mode == "url" {
-				p.ElicitationID = newID() // by which the end of it could be told, which servers tell nobody but us
-			}
-			res, err := req.Session.Elicit(ctx, p)
+			res, err := req.Session.Elicit(ctx, elicitation(q))
 			if err != nil {
 				return nil, &bridge.Error{Kind: bridge.UpstreamError, Op: "publish.ask", Msg: "The server asked something, and the client did not answer it.", Err: err}
 			}
@@ -45,4 +38,16 @@ func asker(ctx context.Context, req *mcp.CallToolRequest) bridge.Asker {
 		}
 		return replies, nil
 	}
+}
+
+// elicitation returns a question as the protocol has it.
+func elicitation(q bridge.Question) *mcp.ElicitParams {
+	p := &mcp.ElicitParams{Mode: q.Mode, Message: q.Message, URL: q.URL}
+	if q.Schema != nil {
+		p.RequestedSchema = q.Schema
+	}
+	if q.Mode == "url" {
+		p.ElicitationID = newID() // by which the end of it could be told, which servers tell nobody but us
+	}
+	return p
 }

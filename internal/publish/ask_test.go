@@ -67,8 +67,14 @@ func TestAsk(t *testing.T) {
 	if _, asked := call(f.connect("2025-11-25", nil), "add"); asked != "nobody" {
 		t.Errorf("a client that cannot be asked: %v", asked)
 	}
-	if _, asked := call(f.connect("2026-07-28", o), "add"); asked != "nobody" {
-		t.Errorf("a server with sessions cannot ask a client without: %v", asked)
+	if _, asked := call(f.connect("2026-07-28", o), "add"); asked != `{"a":{"action":"accept","content":{"name":"Your name?"}},"b":{"action":"decline"}}` {
+		t.Errorf("asked in rounds: %v", asked)
+	}
+	if _, asked := call(f.connectPipes("2026-07-28", o), "add"); asked != `{"a":{"action":"accept","content":{"name":"Your name?"}},"b":{"action":"decline"}}` {
+		t.Errorf("asked in rounds over pipes: %v", asked)
+	}
+	if _, asked := call(f.connect("2026-07-28", nil), "add"); asked != "nobody" {
+		t.Errorf("a client that has no rounds: %v", asked)
 	}
 	fails = errors.New("no")
 	res, _ := call(cs, "add")

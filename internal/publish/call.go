@@ -15,6 +15,22 @@ import (
 // call answers tools/call.
 func (p *peer) call(ctx context.Context, req *mcp.CallToolRequest) (mcp.Result, error) {
 	rq := p.request(req)
+	switch {
+	case holds(req) && waitsHere(req.Params.RequestState):
+		return p.goOn(ctx, rq, req)
+	case holds(req):
+		return p.hold(ctx, rq, req)
+	}
+	res, err := p.run(ctx, rq, req, nil)
+	if err != nil {
+		return nil, err
+	}
+	res.out, res.modern = rq.out, req.ProtocolVersion() >= modern
+	return res, nil
+}
+
+// run makes the call, whatever becomes of it. It is held apart from its request if k is set.
+func (p *peer) run(ctx context.Context, rq request, req *mcp.CallToolRequest, k *held) (*result, error) {
 	c := &bridge.Call{Args: req.Params.Arguments, Caller: rq.caller}
 	if rq.args != nil {
 		c.Args = rq.args
@@ -25,28 +41,34 @@ func (p *peer) call(ctx context.Context, req *mcp.CallToolRequest) (mcp.Result, 
 	start := time.Now()
 	a := asked{req, req.Session, req.Params.Meta, req.ProtocolVersion(), ""}
 	end := p.trace(a, "tools/call", req.Params.Name, c)
-	res, err := p.invoke(ctx, rq, req, c)
+	res, err := p.invoke(ctx, rq, req, c, k)
 	end(err)
 	p.s.logCall(ctx, rq, c, time.Since(start), err)
-	isModern := req.ProtocolVersion() >= modern
 	if err != nil {
-		if res, err = failure(err, c.Resume != nil); err != nil {
-			return nil, err
-		}
+		return failure(err, c.Resume != nil)
 	}
-	res.out, res.modern = rq.out, isModern
 	return res, nil
 }
 
 // invoke runs the call, which it completes.
-func (p *peer) invoke(ctx context.Context, rq request, req *mcp.CallToolRequest, c *bridge.Call) (*result, error) {
+func (p *peer) invoke(ctx context.Context, rq request, req *mcp.CallToolRequest, c *bridge.Call, k *held) (*result, error) {
 	t, err := p.s.find(ctx, rq, req.Params.Name)
 	if err != nil {
 		return nil, err
 	}
 	c.Handle, c.Tool = t.Handle, t.Name
-	defer p.hear(ctx, asked{req, req.Session, req.Params.Meta, req.ProtocolVersion(), ""}, c)() // before the answer goes out
-	if t.Target.Asks {
+	if k == nil {
+		n := p.listen(ctx, asked{req, req.Session, req.Params.Meta, req.ProtocolVersion(), ""})
+		defer n.close() // before the answer goes out
+		n.attach(c, n.progress, n.message)
+	} else {
+		k.notices.Load().attach(c, k.progress, k.message)
+	}
+	switch {
+	case !t.Target.Asks:
+	case k != nil:
+		c.Ask = k.ask
+	default:
 		c.Ask = asker(ctx, req)
 	}
 	resume, err := rq.resumed(req.Params.InputResponses, req.Params.RequestState)
@@ -65,25 +87,13 @@ func (p *peer) invoke(ctx context.Context, rq request, req *mcp.CallToolRequest,
 	return res, nil
 }
 
-// hear makes a call pass on what its server says while it works on it, as far as the
-// client wants to hear it, until the returned function is called.
-func (p *peer) hear(ctx context.Context, a asked, c *bridge.Call) (stop func()) {
-	token := a.meta["progressToken"]
+// listen returns what passes on to the client what it wants to hear of a request.
+func (p *peer) listen(ctx context.Context, a asked) *notices {
 	logs := p.logs.Load()
 	if a.version >= modern { // which has a level in each request
 		_, logs = a.meta[mcp.MetaKeyLogLevel]
 	}
-	if token == nil && !logs {
-		return func() {}
-	}
-	n := newNotices(ctx, a.session, token)
-	if token != nil {
-		c.Progress = n.progress
-	}
-	if logs {
-		c.Log = n.message
-	}
-	return n.close
+	return newNotices(ctx, a.session, a.meta["progressToken"], logs)
 }
 
 // find returns the tool that is published under name to the request's caller. Its

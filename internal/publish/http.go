@@ -131,9 +131,11 @@ func (s *Server) once(w *liveWriter, r *http.Request, rq request, in *incoming) 
 		r = r.WithContext(ctx)
 	}
 	rq.resume = in.resume
-	if in.method != "tools/call" || !s.checkParams(p, rq, in.name) {
-		rq.args = in.takeArgs()
+	apart := in.method == "tools/call" && !s.checkParams(p, rq, in.name) // else the SDK compares them with headers
+	if apart {
+		rq.args = in.args
 	}
+	in.take(apart)
 	s.pass(s.stateless, w, r, rq, p, in)
 }
 

@@ -123,16 +123,17 @@ var known = map[string]bool{
 // unknown reports whether the body is one message of a method that does not exist.
 func (in *incoming) unknown() bool { return in != nil && !in.batch && !known[in.method] }
 
-// takeArgs takes the arguments of a call out of the body: the SDK decodes them to
-// compare headers, which fails for numbers that no float holds.
-func (in *incoming) takeArgs() (args []byte) {
-	if in.method != "tools/call" || in.args == nil {
-		return nil
+// take takes what the SDK is not to decode out of the body, once: replies, which fail
+// if they are of a kind that it does not know, and perhaps the arguments of a call, which
+// fail for numbers that no float holds. They are in resume and args.
+func (in *incoming) take(args bool) {
+	args = args && in.args != nil
+	if !args && in.resume == nil {
+		return
 	}
-	rest := raw.Cut(in.params, func(m raw.Member) bool { return m.Is("arguments") })
+	rest := raw.Cut(in.params, func(m raw.Member) bool { return m.Is("inputResponses") || args && m.Is("arguments") })
 	at := cap(in.body) - cap(in.params)
 	in.body = slices.Concat(in.body[:at], rest, in.body[at+len(in.params):])
-	return in.args
 }
 
 func (in *incoming) reader() io.ReadCloser { return io.NopCloser(bytes.NewReader(in.body)) }

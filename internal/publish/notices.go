@@ -8,12 +8,16 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"mcpbridge/internal/bridge"
 	"mcpbridge/internal/raw"
 )
 
-// maxNotices is how many notifications of a call wait for a client that is slow to
-// take them; over it the oldest go, since the later ones say how far the call has come.
-const maxNotices = 64
+// maxNotices is how many notifications of a call wait for a client that is slow to take them, and
+// noticeBytes how many bytes; over it the oldest go, since the later ones say how far the call has come.
+const (
+	maxNotices  = 64
+	noticeBytes = 1 << 20
+)
 
 // notices pass on what a server says while it works on one call: its progress, and log
 // messages. A server is not held up by a client that does not read, so they have a goroutine of their own.
@@ -21,9 +25,11 @@ type notices struct {
 	session *mcp.ServerSession
 	ctx     context.Context // the request's, by which the SDK knows where notifications belong
 	token   []byte          // of progress; nil if the client wants none
+	logs    bool            // it wants log messages
 
 	mu      sync.Mutex
 	waiting []notice // guarded by mu
+	size    int      // of what waits, in bytes; guarded by mu
 	sending bool     // the goroutine runs, guarded by mu
 	closed  bool     // guarded by mu
 	idle    *sync.Cond
@@ -35,8 +41,8 @@ type notice struct {
 	params json.RawMessage
 }
 
-func newNotices(ctx context.Context, session *mcp.ServerSession, token any) *notices {
-	n := &notices{session: session, ctx: ctx}
+func newNotices(ctx context.Context, session *mcp.ServerSession, token any, logs bool) *notices {
+	n := &notices{session: session, ctx: ctx, logs: logs}
 	n.idle = sync.NewCond(&n.mu)
 	if token != nil {
 		n.token, _ = json.Marshal(token) // came out of JSON
@@ -44,9 +50,19 @@ func newNotices(ctx context.Context, session *mcp.ServerSession, token any) *not
 	return n
 }
 
+// attach makes a call say what is wanted of it.
+func (n *notices) attach(c *bridge.Call, progress, message func(json.RawMessage)) {
+	if n.token != nil {
+		c.Progress = progress
+	}
+	if n.logs {
+		c.Log = message
+	}
+}
+
 // progress takes the params of a notification of progress, as the server sent them.
 func (n *notices) progress(params json.RawMessage) {
-	if raw.KindOf(raw.Get(params, "progress")) != raw.Number {
+	if n.token == nil || raw.KindOf(raw.Get(params, "progress")) != raw.Number {
 		return // not what the protocol calls progress; strict clients would choke on it
 	}
 	n.put(notice{params: withToken(params, n.token)})
@@ -58,7 +74,7 @@ var levels = []mcp.LoggingLevel{"debug", "info", "notice", "warning", "error", "
 // message takes the params of a log message, as the server sent them. The session knows which level its client wants.
 func (n *notices) message(params json.RawMessage) {
 	level := mcp.LoggingLevel(raw.GetString(params, "level"))
-	if slices.Contains(levels, level) && raw.Get(params, "data") != nil {
+	if n.logs && slices.Contains(levels, level) && raw.Get(params, "data") != nil {
 		n.put(notice{level: level, params: params})
 	}
 }
@@ -69,14 +85,23 @@ func (n *notices) put(one notice) {
 	if n.closed {
 		return // the answer is on its way, behind which nothing comes
 	}
-	if len(n.waiting) == maxNotices {
-		n.waiting = n.waiting[1:]
+	n.size += len(one.params)
+	for len(n.waiting) > 0 && (len(n.waiting) == maxNotices || n.size > noticeBytes) {
+		n.takeLocked()
 	}
 	n.waiting = append(n.waiting, one)
 	if !n.sending {
 		n.sending = true
 		go n.send() // until nothing waits; close waits for it
 	}
+}
+
+// takeLocked returns the oldest one, which waits no more.
+func (n *notices) takeLocked() notice {
+	one := n.waiting[0]
+	n.waiting = n.waiting[1:]
+	n.size -= len(one.params)
+	return one
 }
 
 func (n *notices) send() {
@@ -88,8 +113,7 @@ func (n *notices) send() {
 			n.mu.Unlock()
 			return
 		}
-		next := n.waiting[0]
-		n.waiting = n.waiting[1:]
+		next := n.takeLocked()
 		n.mu.Unlock()
 		ctx := context.WithValue(n.ctx, noticeKey{}, next.params)
 		// A client that has gone misses it, and its call is ended by other means.

@@ -14,7 +14,9 @@ import (
 	"cmp"
 	"context"
 	"log/slog"
+	"maps"
 	"net/http"
+	"slices"
 	"sync"
 	"time"
 
@@ -42,6 +44,7 @@ type Options struct {
 	SessionIdle      time.Duration // time without a request or an open stream after which a session ends; zero is 30 minutes
 	Sessions         int           // most sessions and streams that live between requests; zero is 1000
 	SessionsPerOwner int           // most of them for one owner; zero is 200
+	InputWait        time.Duration // most time for a client to reply to what a server asks by making its call again; zero is 10 minutes
 	PageTools        int           // most entries on a page of a list; zero is 1000
 	PageBytes        int           // bytes that end a page early, since clients bound a message; zero is 4 MiB
 }
@@ -62,8 +65,9 @@ type Server struct {
 	sessions map[string]*session  // :: id -> session, guarded by mu
 	owners   map[bridge.Owner]int // :: owner -> sessions, guarded by mu
 	watchers map[*peer]struct{}   // those who hear of changed lists, guarded by mu
+	parked   map[string]*held     // :: state -> call that waits for its client, guarded by mu
 	closed   bool                 // guarded by mu
-	closing  sync.WaitGroup       // sessions that are being closed
+	closing  sync.WaitGroup       // sessions that are being closed, and calls that may wait for their clients
 }
 
 // New returns a server. Nothing runs yet.
@@ -75,12 +79,13 @@ func New(o Options) *Server {
 	o.SessionIdle = cmp.Or(o.SessionIdle, 30*time.Minute)
 	o.Sessions = cmp.Or(o.Sessions, 1000)
 	o.SessionsPerOwner = cmp.Or(o.SessionsPerOwner, 200)
+	o.InputWait = cmp.Or(o.InputWait, 10*time.Minute)
 	o.PageTools = cmp.Or(o.PageTools, 1000)
 	o.PageBytes = cmp.Or(o.PageBytes, 4<<20)
 	s := &Server{
 		opts: o, log: cmp.Or(o.Log, slog.New(slog.DiscardHandler)),
-		changed:  make(chan struct{}),
-		sessions: map[string]*session{}, owners: map[bridge.Owner]int{}, watchers: map[*peer]struct{}{},
+		changed: make(chan struct{}),
+		parked:  map[string]*held{}, sessions: map[string]*session{}, owners: map[bridge.Owner]int{}, watchers: map[*peer]struct{}{},
 	}
 	s.streams, s.endStreams = context.WithCancel(context.Background())
 	s.stateful = carried(mcp.NewStreamableHTTPHandler(serverOf, &mcp.StreamableHTTPOptions{
@@ -177,7 +182,13 @@ func (s *Server) Close() {
 	for _, e := range s.sessions {
 		all = append(all, e)
 	}
+	parked := slices.Collect(maps.Values(s.parked))
+	clear(s.parked)
 	s.mu.Unlock()
+	for _, k := range parked {
+		k.timer.Stop()
+		k.cancel(errEnded)
+	}
 	for _, e := range all {
 		s.end(e)
 	}

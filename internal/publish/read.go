@@ -109,7 +109,9 @@ func (p *peer) answer(ctx context.Context, rq request, a asked, c *bridge.Call, 
 			return nil, err
 		}
 	}
-	defer p.hear(ctx, a, c)() // before the answer goes out
+	n := p.listen(ctx, a)
+	defer n.close() // before the answer goes out
+	n.attach(c, n.progress, n.message)
 	got, err := p.s.opts.Bridge.Invoke(ctx, c)
 	if err != nil {
 		return nil, err
