@@ -20,7 +20,13 @@ var accepted = compact(`{"Accepted": {
 		"Retry-After": {"$ref": "#/components/headers/Retry-After"},
 		"Request-Id": {"$ref": "#/components/headers/Request-Id"}
 	},
-	"content": {"application/json": {"schema": {"$ref": "#/components/schemas/Job"}}}
+	"content": {"application/json": {
+		"schema": {"$ref": "#/components/schemas/Job"},
+		"example": {
+			"id": "d2u5nqjx3f7wkayv6mbzcp4hrt", "handle": "everything", "tool": "trigger-elicitation-request", "state": "input_required",
+			"requests": [{"id": "1", "mode": "form", "message": "Who are you?", "schema": {"type": "object", "properties": {"name": {"type": "string"}}, "required": ["name"]}}]
+		}
+	}}
 }}`)
 
 // jobSchema is the component that accepted refers to.

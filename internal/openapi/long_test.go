@@ -38,6 +38,10 @@ func TestLongCallsAreDescribed(t *testing.T) {
 		if b, err := json.Marshal(components["schemas"].(map[string]any)["Job"]); err != nil || !strings.Contains(string(b), "input_required") {
 			t.Errorf("%s: Job = %s, %v", name, b, err)
 		}
+		content := components["responses"].(map[string]any)["Accepted"].(map[string]any)["content"].(map[string]any)["application/json"].(map[string]any)
+		if b, err := json.Marshal(content["example"]); err != nil || !strings.Contains(string(b), `"state":"input_required"`) {
+			t.Errorf("%s: the example is %s, %v", name, b, err)
+		}
 	}
 	if body := d.Whole(view(server("h", quiet))).JSON().Body; bytes.Contains(body, []byte(`"Job"`)) || bytes.Contains(body, []byte("Accepted")) {
 		t.Error("a document of tools that never ask has jobs")

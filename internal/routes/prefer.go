@@ -1,6 +1,8 @@
 package routes
 
 import (
+	"errors"
+	"math"
 	"net/http"
 	"strconv"
 	"strings"
@@ -24,6 +26,9 @@ func (x *exchange) waits(r *http.Request, zero bool) (time.Duration, bool, error
 		return 0, false, nil
 	}
 	n, err := strconv.ParseUint(value, 10, 31)
+	if errors.Is(err, strconv.ErrRange) { // a whole number all the same
+		n, err = math.MaxInt32, nil
+	}
 	if err != nil || n == 0 && !zero {
 		return 0, false, &bridge.Error{
 			Kind: bridge.Malformed, Op: "routes.wait",

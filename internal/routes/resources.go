@@ -179,19 +179,19 @@ func (s *server) readResource(x *exchange, r *http.Request) error {
 func (x *exchange) content(r *http.Request, a *bridge.Answer) {
 	h := x.Header()
 	h["Vary"] = varyContent
-	h["Cache-Control"] = []string{"private, no-cache"}
 	if a.Artifact != nil && x.s.Artifacts != nil {
 		h.Set("Artifact-Ref", a.Artifact.Ref)
 		h.Set("Artifact-Type", a.Artifact.Type)
 	}
 	if only, ok := onlyContent(a.Result); ok && !prefersJSON(r.Header["Accept"], only.mediaType) {
-		x.writeForeign(r, only.mediaType, only.body)
+		x.foreign(only.mediaType)
+		page{mediaType: only.mediaType, etag: tagOf(only.body), body: only.body}.write(x, r)
 		return
 	}
 	if h.Get("Artifact-Ref") != "" {
 		h.Set("Content-Location", artifactRef(x, r, a.Artifact.Ref))
 	}
-	x.send(r, http.StatusOK, "application/json", a.Result.Raw)
+	page{mediaType: "application/json", etag: tagOf(a.Result.Raw), body: a.Result.Raw}.write(x, r)
 }
 
 // only returns the value of the one key that the query has, which names what is wanted.
@@ -277,11 +277,12 @@ func (s *server) contentAnswers() map[string]*huma.Response {
 			"*/*": {Schema: &huma.Schema{}},
 		},
 	}
-	m := s.askAnswers(ok)
+	m := notModified(s.askAnswers(ok))
 	m["202"] = s.acceptedAnswer(askedFirst)
 	ok.Headers["Artifact-Ref"] = textHeader("The reference under which the whole result is kept, if it is.")
 	ok.Headers["Artifact-Type"] = textHeader("The type of the kept result.")
 	ok.Headers["Content-Location"] = textHeader("Where GET returns this very answer again.")
+	ok.Headers["ETag"] = textHeader("Names these bytes. The server is asked each time.")
 	ok.Headers["Content-Disposition"] = textHeader("attachment, unless a browser may show the type: the bytes are the server's.")
 	return m
 }

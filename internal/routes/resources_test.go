@@ -165,6 +165,10 @@ func TestReadResource(t *testing.T) {
 			if head := c.do("HEAD", "/resources/demo/content?uri=x", "", "Accept: "+tt.accept); head.status != 200 || head.body != "" || head.header.Get("Content-Length") != r.header.Get("Content-Length") {
 				t.Errorf("HEAD = %d %q, length %s", head.status, head.body, head.header.Get("Content-Length"))
 			}
+			tag := r.header.Get("ETag")
+			if again := c.do("GET", "/resources/demo/content?uri=x", "", "Accept: "+tt.accept, "If-None-Match: "+tag); again.status != 304 || again.body != "" || tag == "" {
+				t.Errorf("of what the caller has: %d %q, tag %s", again.status, again.body, tag)
+			}
 		})
 	}
 }
