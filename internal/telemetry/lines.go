@@ -7,13 +7,13 @@ import (
 )
 
 const (
-	linesWait  = 10 * time.Millisecond // that a line waits for others, at most
-	linesBytes = 64 << 10              // that are written without waiting
+	linesWait  = time.Millisecond // that a line waits for others, at most
+	linesBytes = 64 << 10         // that are written without waiting
 )
 
-// lines writes what it is given a little later, together with what comes meanwhile. A line
-// for each call, each with a system call of its own, took a third of a call's time and
-// stood between the caller and its answer (BenchmarkLog).
+// lines writes a line that comes alone at once, and lines that come thick and fast a little
+// later, together. Under load a line for each call, each with a system call of its own, took a
+// third of a call's time and stood between the caller and its answer (BenchmarkLog).
 type lines struct {
 	out io.Writer
 
@@ -22,6 +22,7 @@ type lines struct {
 
 	mu   sync.Mutex // never held while out is written to
 	buf  []byte     // guarded by mu
+	last time.Time  // when something was last written; guarded by mu
 	wait *time.Timer
 	err  error // of the last write; guarded by mu
 }
@@ -37,13 +38,15 @@ func newLines(out io.Writer) *lines {
 // error is that of an earlier write.
 func (l *lines) Write(b []byte) (int, error) {
 	l.mu.Lock()
-	if len(l.buf) == 0 {
+	now := len(l.buf) == 0 && time.Since(l.last) >= linesWait
+	if !now && len(l.buf) == 0 {
 		l.wait.Reset(linesWait)
 	}
 	l.buf = append(l.buf, b...)
-	full, err := len(l.buf) >= linesBytes, l.err
+	now = now || len(l.buf) >= linesBytes
+	err := l.err
 	l.mu.Unlock()
-	if full {
+	if now {
 		l.flush()
 	}
 	return len(b), err
@@ -64,6 +67,6 @@ func (l *lines) flush() {
 	}
 	_, err := l.out.Write(b)
 	l.mu.Lock()
-	l.err = err
+	l.err, l.last = err, time.Now()
 	l.mu.Unlock()
 }

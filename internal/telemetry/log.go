@@ -20,8 +20,8 @@ func NewLog(w io.Writer, level slog.Level) *slog.Logger {
 }
 
 // NewServerLog returns the same for a program that writes a line for every call. Where w
-// is a file or a pipe, lines may come up to 10 ms late, so flush must be called at the
-// end; only what kills the program at once can lose them.
+// is a file or a pipe, lines of a busy program may come a millisecond late, so flush must be
+// called at the end; only what kills the program at once can lose them.
 func NewServerLog(w io.Writer, level slog.Level) (log *slog.Logger, flush func()) {
 	f, ok := w.(*os.File)
 	if !ok || terminal(f) {

@@ -161,20 +161,24 @@ func TestLinesComeByThemselves(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		if out.Len() != 0 {
-			t.Errorf("%q was written at once", out.String())
+		if out.String() != "a\n" {
+			t.Errorf("%q was written at once, want the line that came alone", out.String())
 		}
 		time.Sleep(linesWait)
 		synctest.Wait()
 		if out.String() != "a\nb\n" {
 			t.Errorf("%q was written, want both lines", out.String())
 		}
+		time.Sleep(linesWait)
+		if _, err := l.Write([]byte("c\n")); err != nil || out.String() != "a\nb\nc\n" {
+			t.Errorf("%q was written, %v; want the third line too, which came alone", out.String(), err)
+		}
 		long := bytes.Repeat([]byte("x"), linesBytes)
-		if _, err := l.Write(long); err != nil || out.Len() != 4+linesBytes {
-			t.Errorf("of a long line %d bytes were written at once, %v", out.Len()-4, err)
+		if _, err := l.Write(long); err != nil || out.Len() != 6+linesBytes {
+			t.Errorf("of a long line %d bytes were written at once, %v", out.Len()-6, err)
 		}
 		time.Sleep(time.Hour) // and nothing is written twice
-		if out.Len() != 4+linesBytes {
+		if out.Len() != 6+linesBytes {
 			t.Errorf("%d bytes were written in all", out.Len())
 		}
 	})
@@ -190,7 +194,6 @@ func TestLinesTellOfAFailure(t *testing.T) {
 	if _, err := l.Write([]byte("a\n")); err != nil {
 		t.Errorf("Write = %v before anything was written", err)
 	}
-	l.flush()
 	if _, err := l.Write([]byte("b\n")); !errors.Is(err, os.ErrClosed) {
 		t.Errorf("Write = %v, want the error of the line before", err)
 	}
