@@ -132,6 +132,21 @@ func next(t *testing.T, events <-chan string, typ string) string {
 	}
 }
 
+// A job waits in line for longer than a call whose caller waits with it.
+func TestJobsArePatient(t *testing.T) {
+	p := start(t, map[string]server{"s": with(shared(t), "maxConcurrent", 1)}, map[string]any{"queue": map[string]any{"maxWait": "100ms"}})
+	p.ready()
+	first := p.async("s", "block", `{"key":"first"}`)
+	p.job(first.ID, "running")
+	second := p.async("s", "block", `{"key":"second"}`)
+	wantProblem(t, p.call("s", "echo", `{"message":"x"}`, http.StatusServiceUnavailable), http.StatusServiceUnavailable, "overloaded", "100ms")
+	p.job(second.ID, "queued")
+	if res := p.do("DELETE", "/jobs/"+first.ID, ""); res.StatusCode != http.StatusNoContent {
+		t.Errorf("DELETE = %d %s", res.StatusCode, res.body)
+	}
+	p.job(second.ID, "running")
+}
+
 // A job is waited for, followed and read at another bridge than the one that runs it.
 func TestJobAtAnotherBridge(t *testing.T) {
 	_, a, b := twins(t, map[string]server{"s": shared(t)})

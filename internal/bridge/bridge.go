@@ -29,6 +29,8 @@ type Call struct {
 	DryRun bool // check and find out whether it could run, spend nothing
 	// Timeout is the caller's own bound for the whole call, from its start; zero is none.
 	Timeout time.Duration
+	// Patient has the call wait in line for as long as it may take: nobody waits with it.
+	Patient bool
 	// Progress, if set, gets the params of each progress notification, in order. It must not block.
 	Progress func(params json.RawMessage)
 	// Log, if set, gets the params of each log message that the protocol ties to this call. It must not block.
@@ -138,9 +140,10 @@ type Budget interface {
 // A Gate admits calls: it grants the whole demand in one step, or lets the call
 // wait holding nothing. Its errors are of kind Overloaded, with the labels of
 // the accounts that were full as the member "short", or the context's.
+// A call waits for as long as wait; zero is the gate's own bound.
 // The returned release may be called more than once; only the first counts.
 type Gate interface {
-	Admit(ctx context.Context, c Caller, d Demand) (release func(), err error)
+	Admit(ctx context.Context, c Caller, d Demand, wait time.Duration) (release func(), err error)
 }
 
 // A Breaker keeps one circuit per endpoint.
@@ -437,7 +440,11 @@ func (b *Bridge) connect(ctx context.Context, c *Call, t *Target) (Client, func(
 
 func (b *Bridge) admit(ctx context.Context, c *Call, t *Target) (func(), error) {
 	began := time.Now()
-	release, err := b.Gate.Admit(ctx, c.Caller, t.Demand)
+	var wait time.Duration
+	if c.Patient {
+		wait = cmp.Or(c.Timeout, t.MaxTimeout)
+	}
+	release, err := b.Gate.Admit(ctx, c.Caller, t.Demand, wait)
 	stamp(began, &c.Timing.Queue)
 	b.step(c, "admission", began, err)
 	return release, ended(ctx, err, "before it was made")

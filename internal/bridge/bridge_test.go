@@ -84,7 +84,7 @@ func (w *world) Client(_ context.Context, t *Target) (Client, func(), error) {
 	return c, func() { w.held-- }, nil
 }
 
-func (w *world) Admit(context.Context, Caller, Demand) (func(), error) {
+func (w *world) Admit(context.Context, Caller, Demand, time.Duration) (func(), error) {
 	w.step("admit")
 	return func() { w.released++ }, w.admitErr
 }

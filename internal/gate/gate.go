@@ -54,7 +54,7 @@ func New(o Options) *Admission {
 }
 
 // Admit implements [bridge.Gate].
-func (a *Admission) Admit(ctx context.Context, c bridge.Caller, d bridge.Demand) (func(), error) {
+func (a *Admission) Admit(ctx context.Context, c bridge.Caller, d bridge.Demand, wait time.Duration) (func(), error) {
 	g, w, err := a.enter(c, d)
 	if err != nil {
 		return nil, err
@@ -62,13 +62,14 @@ func (a *Admission) Admit(ctx context.Context, c bridge.Caller, d bridge.Demand)
 	if w == nil {
 		return g.release, nil
 	}
-	wctx, cancel := context.WithTimeoutCause(ctx, a.opts.MaxWait, errWaited)
+	wait = cmp.Or(wait, a.opts.MaxWait)
+	wctx, cancel := context.WithTimeoutCause(ctx, wait, errWaited)
 	defer cancel()
 	select {
 	case <-w.granted:
 	case <-wctx.Done():
 		if short, left := a.leave(w); left {
-			return nil, a.gaveUp(ctx, short)
+			return nil, gaveUp(ctx, short, wait)
 		}
 		// It was granted in the same moment: that has the last word.
 	}
@@ -79,11 +80,11 @@ func (a *Admission) Admit(ctx context.Context, c bridge.Caller, d bridge.Demand)
 }
 
 // gaveUp says why a call left the line without a grant.
-func (a *Admission) gaveUp(ctx context.Context, short []string) error {
+func gaveUp(ctx context.Context, short []string, wait time.Duration) error {
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
-	return overloaded(a.opts.MaxWait, short, fmt.Sprintf("The call was not admitted within %v, because %s was full; try again later.", a.opts.MaxWait, strings.Join(short, " and ")))
+	return overloaded(wait, short, fmt.Sprintf("The call was not admitted within %v, because %s was full; try again later.", wait, strings.Join(short, " and ")))
 }
 
 // enter takes the demand if it may be taken now, and returns the call's place in line if not.

@@ -3,6 +3,7 @@ package gate
 import (
 	"context"
 	"errors"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -61,13 +62,13 @@ func wantOverloaded(t *testing.T, err error, short ...string) {
 func TestAdmitWaitsForItsTurn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a := New(Options{MaxWait: time.Minute})
-		release, err := a.Admit(t.Context(), bridge.Caller{}, demand(one))
+		release, err := a.Admit(t.Context(), bridge.Caller{}, demand(one), 0)
 		if err != nil {
 			t.Fatal(err)
 		}
 		granted := make(chan func())
 		go func() {
-			r, err := a.Admit(t.Context(), bridge.Caller{}, demand(one))
+			r, err := a.Admit(t.Context(), bridge.Caller{}, demand(one), 0)
 			if err != nil {
 				t.Error(err)
 			}
@@ -93,19 +94,25 @@ func TestAdmitWaitsForItsTurn(t *testing.T) {
 func TestAdmitGivesUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a := New(Options{MaxWait: time.Minute})
-		release, err := a.Admit(t.Context(), bridge.Caller{}, demand(one))
+		release, err := a.Admit(t.Context(), bridge.Caller{}, demand(one), 0)
 		if err != nil {
 			t.Fatal(err)
 		}
 		start := time.Now()
-		_, err = a.Admit(t.Context(), bridge.Caller{}, demand(one))
+		_, err = a.Admit(t.Context(), bridge.Caller{}, demand(one), 0)
 		wantOverloaded(t, err, "mcp:one")
 		if got := time.Since(start); got != time.Minute {
 			t.Errorf("waited %v, want exactly 1m", got)
 		}
+		start = time.Now()
+		_, err = a.Admit(t.Context(), bridge.Caller{}, demand(one), time.Hour)
+		wantOverloaded(t, err, "mcp:one")
+		if got := time.Since(start); got != time.Hour || !strings.Contains(err.Error(), "within 1h0m0s") {
+			t.Errorf("waited %v, want exactly an hour: %v", got, err)
+		}
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
-		if _, err := a.Admit(ctx, bridge.Caller{}, demand(one)); !errors.Is(err, context.DeadlineExceeded) {
+		if _, err := a.Admit(ctx, bridge.Caller{}, demand(one), 0); !errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("Admit with a deadline = %v, want the context's error", err)
 		}
 		release()
@@ -117,7 +124,7 @@ func TestAdmitGivesUp(t *testing.T) {
 func TestLeavingTheHeadWakesTheNext(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a := New(Options{MaxWait: time.Hour})
-		hold, err := a.Admit(t.Context(), bridge.Caller{}, demand(one))
+		hold, err := a.Admit(t.Context(), bridge.Caller{}, demand(one), 0)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -125,13 +132,13 @@ func TestLeavingTheHeadWakesTheNext(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		head := make(chan error)
 		go func() {
-			_, err := a.Admit(ctx, bridge.Caller{}, demand(one))
+			_, err := a.Admit(ctx, bridge.Caller{}, demand(one), 0)
 			head <- err
 		}()
 		synctest.Wait()
 		next := make(chan error)
 		go func() {
-			r, err := a.Admit(t.Context(), bridge.Caller{}, demand(two))
+			r, err := a.Admit(t.Context(), bridge.Caller{}, demand(two), 0)
 			if err == nil {
 				r()
 			}
@@ -151,7 +158,7 @@ func TestLeavingTheHeadWakesTheNext(t *testing.T) {
 func TestLineIsBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a := New(Options{MaxWaiting: 2, MaxWaitingPerCaller: 1})
-		hold, err := a.Admit(t.Context(), bridge.Caller{}, demand(one))
+		hold, err := a.Admit(t.Context(), bridge.Caller{}, demand(one), 0)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -159,20 +166,20 @@ func TestLineIsBounded(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
 		for _, user := range []string{"a", "b"} {
-			go func() { _, _ = a.Admit(ctx, bridge.Caller{User: user}, demand(one)) }()
+			go func() { _, _ = a.Admit(ctx, bridge.Caller{User: user}, demand(one), 0) }()
 			synctest.Wait()
 			if user == "a" { // its second call is over its own bound
-				_, err := a.Admit(ctx, bridge.Caller{User: user}, demand(one))
+				_, err := a.Admit(ctx, bridge.Caller{User: user}, demand(one), 0)
 				wantOverloaded(t, err, "mcp:one", "mcp:stdio")
 			}
 		}
-		_, err = a.Admit(ctx, bridge.Caller{User: "c"}, demand(two))
+		_, err = a.Admit(ctx, bridge.Caller{User: "c"}, demand(two), 0)
 		wantOverloaded(t, err, "mcp:stdio") // its last slot is set aside for the head
 	})
 }
 
 func TestDemandOverCapacity(t *testing.T) {
 	a := New(Options{})
-	_, err := a.Admit(t.Context(), bridge.Caller{}, bridge.Demand{{Account: one, Amount: 2, Capacity: 1}})
+	_, err := a.Admit(t.Context(), bridge.Caller{}, bridge.Demand{{Account: one, Amount: 2, Capacity: 1}}, 0)
 	wantOverloaded(t, err, "mcp:one")
 }

@@ -44,7 +44,7 @@ func headWaits(t *testing.T, seed uint64, followers int) (waited time.Duration) 
 	synctest.Test(t, func(t *testing.T) {
 		a := New(Options{MaxWait: time.Hour})
 		run := func(d bridge.Demand, hold time.Duration) {
-			release, err := a.Admit(t.Context(), bridge.Caller{}, d)
+			release, err := a.Admit(t.Context(), bridge.Caller{}, d, 0)
 			if err != nil {
 				t.Error(err)
 				return
@@ -69,7 +69,7 @@ func headWaits(t *testing.T, seed uint64, followers int) (waited time.Duration) 
 		start := time.Now()
 		admitted := make(chan struct{})
 		go func() {
-			release, err := a.Admit(t.Context(), bridge.Caller{}, d)
+			release, err := a.Admit(t.Context(), bridge.Caller{}, d, 0)
 			if err != nil {
 				t.Error(err)
 			} else {

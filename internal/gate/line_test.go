@@ -28,7 +28,7 @@ func need(i, amount, capacity int, rate float64) bridge.Need {
 func in(ctx context.Context, a *Admission, c bridge.Caller, d bridge.Demand) <-chan func() {
 	ch := make(chan func(), 1)
 	go func() {
-		release, err := a.Admit(ctx, c, d)
+		release, err := a.Admit(ctx, c, d, 0)
 		if err != nil {
 			release = nil
 		}
@@ -136,7 +136,7 @@ func TestClose(t *testing.T) {
 
 func TestForget(t *testing.T) {
 	a := New(Options{})
-	release, err := a.Admit(t.Context(), bridge.Caller{}, bridge.Demand{need(0, 1, 1, 0), need(2, 1, 1, 0)})
+	release, err := a.Admit(t.Context(), bridge.Caller{}, bridge.Demand{need(0, 1, 1, 0), need(2, 1, 1, 0)}, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -202,7 +202,7 @@ func randomAdmission(t *testing.T, seed uint64) {
 			cancels = append(cancels, cancel)
 			caller := bridge.Caller{User: string(rune('a' + r.IntN(3)))}
 			go func() {
-				release, err := a.Admit(ctx, caller, d)
+				release, err := a.Admit(ctx, caller, d, 0)
 				switch {
 				case err == nil:
 					results <- running{release, d}
@@ -278,7 +278,7 @@ func BenchmarkAdmit(b *testing.B) {
 	ctx := b.Context()
 	b.ReportAllocs()
 	for b.Loop() {
-		release, err := a.Admit(ctx, bridge.Caller{}, d)
+		release, err := a.Admit(ctx, bridge.Caller{}, d, 0)
 		if err != nil {
 			b.Fatal(err)
 		}
@@ -290,7 +290,7 @@ func BenchmarkAdmit(b *testing.B) {
 func BenchmarkReleaseWithLine(b *testing.B) {
 	const n = 10000
 	a := New(Options{MaxWait: time.Hour, MaxWaiting: n + 1, MaxWaitingPerCaller: n + 1})
-	hold, err := a.Admit(b.Context(), bridge.Caller{}, bridge.Demand{need(0, 1, 1, 0)})
+	hold, err := a.Admit(b.Context(), bridge.Caller{}, bridge.Demand{need(0, 1, 1, 0)}, 0)
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -298,7 +298,7 @@ func BenchmarkReleaseWithLine(b *testing.B) {
 	done := make(chan struct{}, n)
 	for range n {
 		go func() {
-			_, _ = a.Admit(ctx, bridge.Caller{}, bridge.Demand{need(0, 1, 1, 0), need(2, 1, 20, 0)})
+			_, _ = a.Admit(ctx, bridge.Caller{}, bridge.Demand{need(0, 1, 1, 0), need(2, 1, 20, 0)}, 0)
 			done <- struct{}{}
 		}()
 	}
@@ -307,7 +307,7 @@ func BenchmarkReleaseWithLine(b *testing.B) {
 	}
 	other := bridge.Demand{need(4, 1, 10, 0)}
 	for b.Loop() {
-		release, err := a.Admit(ctx, bridge.Caller{}, other)
+		release, err := a.Admit(ctx, bridge.Caller{}, other, 0)
 		if err != nil {
 			b.Fatal(err)
 		}

@@ -382,7 +382,7 @@ func (everything) Spend(context.Context, bridge.Caller) (func(), error) {
 	return func() {}, nil
 }
 
-func (everything) Admit(context.Context, bridge.Caller, bridge.Demand) (func(), error) {
+func (everything) Admit(context.Context, bridge.Caller, bridge.Demand, time.Duration) (func(), error) {
 	return func() {}, nil
 }
 func (everything) Open(bridge.EndpointID) error                 { return nil }

@@ -502,7 +502,7 @@ func TestQuestion(t *testing.T) {
 		{`{"email":"a@b.example","page":"::"}`, "/page: is no uri"},
 		{`{"email":"a@b.example","born":"1815-13-10"}`, "/born: is no date"},
 		{`{"email":"a@b.example","at":"noon"}`, "/at: is no date-time"},
-		{`{}`, "is missing"},
+		{`{}`, `misses "email"`},
 	} {
 		_, err := check.Check([]byte(tt.content))
 		if e, ok := errors.AsType[*bridge.Error](err); (err == nil) != (tt.want == "") || ok && !strings.Contains(e.Msg, tt.want) {

@@ -110,7 +110,7 @@ func (f *fixture) Client(context.Context, *bridge.Target) (bridge.Client, func()
 	return fakeClient{f}, func() {}, f.fails["connect"]
 }
 
-func (f *fixture) Admit(context.Context, bridge.Caller, bridge.Demand) (func(), error) {
+func (f *fixture) Admit(context.Context, bridge.Caller, bridge.Demand, time.Duration) (func(), error) {
 	return func() {}, f.fails["gate"]
 }
 

@@ -133,7 +133,7 @@ func (x *exchange) begin(r *http.Request, c *bridge.Call, m manner) (j *jobs.Job
 	}
 	switch {
 	case m.async:
-		c.Timeout = x.s.MaxTimeout
+		c.Timeout, c.Patient = x.s.MaxTimeout, true
 	case m.waits:
 		c.Timeout = max(m.wait-time.Since(x.start), time.Nanosecond)
 	}
