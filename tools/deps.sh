@@ -2,7 +2,7 @@
 # Installs the programs that the tests run, where they are missing: a C compiler
 # for the race detector, Node.js for the MCP servers, Chromium for the pages,
 # Redis for the stores, HAProxy for the replicas behind it, promtool for the rules
-# of alerts. It says nothing when all of them are there, and fails when one cannot
+# of alerts, systemd for its unit. It says nothing when all of them are there, and fails when one cannot
 # be had: a test that lacks its program must not pass.
 set -euo pipefail
 
@@ -28,6 +28,7 @@ have_any chromium chromium-browser google-chrome || packages+=(chromium)
 have redis-server || packages+=(redis-server)
 have haproxy || packages+=(haproxy)
 have promtool || packages+=(prometheus)
+have systemd-analyze || packages+=(systemd)
 have node || packages+=(nodejs)
 have npm || packages+=(npm)
 
@@ -57,6 +58,7 @@ have_any chromium chromium-browser google-chrome || die "no Chromium"
 have redis-server || die "no redis-server"
 have haproxy || die "no haproxy"
 have promtool || die "no promtool"
+have systemd-analyze || die "no systemd-analyze"
 have npm || die "no npm"
 have node || die "no node"
 version=$(node --version)

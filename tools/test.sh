@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # Runs every test with the race detector: test.sh [more flags for go test]. The
 # tests of cmd/bridge mostly wait, for programs that they start, so that parts
-# of them run side by side, and beside the other packages.
+# of them run side by side, and beside the other packages. The manifests are checked
+# in a module of their own.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
@@ -35,6 +36,7 @@ done
 status=0
 mapfile -t others < <(go list ./... | grep -v '/cmd/bridge$')
 go test -race -timeout 10m "$@" "${others[@]}" || status=1
+(cd deploy/kubernetes/check && go test ./...) || status=1
 for ((n = 0; n < parts; n++)); do
 	if wait "${pids[n]}"; then
 		printf 'ok  \tmcpbridge/cmd/bridge\tpart %d of %d: %s\n' $((n + 1)) "$parts" "$(tail -n 1 "$out/$n")"
