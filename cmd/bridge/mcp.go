@@ -47,7 +47,7 @@ func (c *mcpCmd) Run(ctx context.Context, io streams) (err error) {
 // before run, and what it returns be closed before the app.
 func (a *app) publish() *publish.Server {
 	b := a.config.Bridge
-	o := publish.Options{Bridge: a.bridge, Version: version, Log: a.log, RequestBytes: b.Limits.RequestBytes, Called: a.called}
+	o := publish.Options{Bridge: a.bridge, Version: version, Log: a.log, RequestBytes: b.Limits.RequestBytes, InputWait: b.Jobs.InputWait, Called: a.called}
 	if a.tracing != nil {
 		o.Trace = tracer{a.tracing}.message
 	}
