@@ -197,3 +197,33 @@ func TestJobIsFollowedAgain(t *testing.T) {
 		}
 	}
 }
+
+// A stream on which nothing happens says that it is alive, before what stands between loses patience.
+func TestStreamIsAlive(t *testing.T) {
+	p := start(t, map[string]server{"modern": {"url": mcptest.Start(t, mcptest.HTTPAsks, "stateless").URL}}, nil)
+	p.ready()
+	req, err := http.NewRequestWithContext(t.Context(), "POST", p.base+"/tools/modern/work", strings.NewReader(`{"steps":1,"seconds":0,"wait":true}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	req.Header.Set("Accept", "text/event-stream")
+	req.Header.Set("Content-Type", "application/json")
+	res, err := http.DefaultTransport.RoundTrip(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer res.Body.Close()
+	var seen []string
+	for lines := bufio.NewScanner(res.Body); lines.Scan(); {
+		line := lines.Text()
+		if strings.HasPrefix(line, ":") || strings.HasPrefix(line, "event: ") {
+			seen = append(seen, line)
+		}
+		if line == ": still here" {
+			p.text("modern", "release", `{}`) // without which it never ends
+		}
+	}
+	if d := cmp.Diff([]string{": open", "event: progress", "event: log", ": still here", "event: artifact", "event: result"}, seen); d != "" {
+		t.Errorf("the stream (-want +got):\n%s", d)
+	}
+}
