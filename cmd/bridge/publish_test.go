@@ -271,3 +271,78 @@ func TestMCPCommandEnds(t *testing.T) {
 		})
 	}
 }
+
+// asksNext waits until a job asks something else, and returns the message.
+func (p *process) asksNext(j jobAsking) string {
+	p.t.Helper()
+	for range 600 {
+		if now := p.job(j.ID, "input_required").Requests; len(now) > 0 && now[0].Message != j.Requests[0].Message {
+			return now[0].Message
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+	p.t.Fatal("the job asks nothing else")
+	return ""
+}
+
+// What a server asks, and says while it works, comes through two bridges, whatever versions of
+// the protocol the three speak: the caller's reply is the server's.
+func TestQuestionsBehindBridge(t *testing.T) {
+	b := start(t, asking(t), nil)
+	b.ready()
+	at := b.base + "/mcp"
+	a := start(t, map[string]server{
+		"modern":   {"url": at, "elicitation": true},
+		"sessions": {"url": at, "elicitation": true, "protocol": "2025-11-25"},
+		"pipe":     with(with(published(t, asking(t)), "elicitation", true), "sharing", "user"),
+	}, nil)
+	a.ready()
+	for _, handle := range []string{"modern", "sessions", "pipe"} {
+		for _, origin := range []string{"http", "stdio", "modern", "pipe"} {
+			t.Run(handle+" "+origin, func(t *testing.T) {
+				j := a.asked(handle, origin+"__ask", `{"who":"you"}`, 1)
+				if q := j.Requests[0]; q.Message != "Who are you, you?" || q.Mode != "form" || !strings.Contains(string(q.Schema), `"minLength":2`) {
+					t.Errorf("it asks %+v", q)
+				}
+				a.reply(j.ID, `{"action":"accept","content":{"name":"Ada"}}`, 204)
+				if got := a.result(j.ID); got != "hello Ada" {
+					t.Errorf("result = %q", got)
+				}
+				if origin == "http" || origin == "stdio" { // where two questions come one after the other
+					j = a.asked(handle, origin+"__ask_both", `{}`, 1)
+					answers := map[string]string{"Who are you?": `{"action":"accept","content":{"name":"Ada"}}`, "Which colour?": `{"action":"accept","content":{"colour":"red"}}`}
+					a.reply(j.ID, answers[j.Requests[0].Message], 204)
+					a.reply(j.ID, answers[a.asksNext(j)], 204)
+					if got := a.result(j.ID); got != "Ada is red" {
+						t.Errorf("two questions: %q", got)
+					}
+				} else {
+					j = a.asked(handle, origin+"__ask_again", `{}`, 1)
+					a.reply(j.ID, `{"action":"accept","content":{"name":"Ada"}}`, 204)
+					a.asksNext(j)
+					a.reply(j.ID, `{"action":"accept","content":{"age":36}}`, 204)
+					if got := a.result(j.ID); got != "Ada is 36" {
+						t.Errorf("two rounds: %q", got)
+					}
+				}
+				j = a.asked(handle, origin+"__ask_page", `{}`, 1)
+				if q := j.Requests[0]; q.Mode != "url" || q.URL != "https://example.com/sign-in" {
+					t.Errorf("it asks %+v", q)
+				}
+				a.reply(j.ID, `{"action":"decline"}`, 204)
+				if got := a.result(j.ID); got != "visited: false" {
+					t.Errorf("result = %q", got)
+				}
+				if handle == "pipe" || origin == "stdio" || origin == "pipe" {
+					return // nothing ties log messages to a call there
+				}
+				res := a.call(handle, origin+"__work", `{"steps":2,"seconds":0.1}`, 200, "Accept", "text/event-stream")
+				for _, want := range []string{"event: progress", `"message":"step 2"`, "event: log", `"data":"did step 2"`, "2 steps done"} {
+					if !strings.Contains(string(res.body), want) {
+						t.Errorf("the events lack %q:\n%s", want, res.body)
+					}
+				}
+			})
+		}
+	}
+}
