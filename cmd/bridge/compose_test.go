@@ -220,4 +220,20 @@ func TestCompose(t *testing.T) {
 		}
 	}
 	wantProblem(t, p.do("GET", "/tools", "", "Host", "evil.example"), 403, "forbidden", "")
+
+	// The sessions of MCP clients stay where they began.
+	for range 2 {
+		const accept = "application/json, text/event-stream"
+		begun := p.do("POST", "/mcp", `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"t","version":"1"}}}`, "Accept", accept)
+		session := begun.Header.Get("Mcp-Session-Id")
+		if begun.StatusCode != 200 || session == "" {
+			t.Fatalf("no session: %d %s", begun.StatusCode, begun.body)
+		}
+		for range 5 {
+			res := p.do("POST", "/mcp", `{"jsonrpc":"2.0","id":2,"method":"tools/list"}`, "Accept", accept, "Mcp-Session-Id", session, "Mcp-Protocol-Version", "2025-06-18")
+			if res.StatusCode != 200 || !bytes.Contains(res.body, []byte("demo__add")) {
+				t.Errorf("in a session: %d %.200s", res.StatusCode, res.body)
+			}
+		}
+	}
 }

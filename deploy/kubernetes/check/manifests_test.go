@@ -39,11 +39,11 @@ func decode(doc []byte) (meta.Object, error) {
 	if err := strict.Unmarshal(doc, &t); err != nil {
 		return nil, err
 	}
-	make, ok := kinds[t.APIVersion+"/"+t.Kind]
+	blank, ok := kinds[t.APIVersion+"/"+t.Kind]
 	if !ok {
 		return nil, fmt.Errorf("unknown kind %s/%s", t.APIVersion, t.Kind)
 	}
-	object := make()
+	object := blank()
 	return object, strict.UnmarshalStrict(doc, object)
 }
 
