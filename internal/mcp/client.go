@@ -128,8 +128,10 @@ func forwarded(t *bridge.Target, c bridge.Caller) map[string][]string {
 	return h
 }
 
-// upstreamChars of a server's error message are shown to callers.
-const upstreamChars = 1000
+const (
+	upstreamChars = 1000    // of a server's error message are shown to callers
+	upstreamBytes = 8 << 10 // of its data at most: a page to visit first (-32042 of 2025-11-25) may have a long URL
+)
 
 // explain turns what a connection says into what a caller is told. t is the tool
 // that was called, or nil for any other request.
@@ -137,7 +139,7 @@ func (c *Client) explain(err error, t *bridge.Tool) error {
 	if e, ok := errors.AsType[*rpc.Error](err); ok {
 		msg := bridge.FirstChars(e.Message, upstreamChars)
 		m := map[string]any{"upstream_code": e.Code, "upstream_message": msg}
-		if raw.KindOf(e.Data) != raw.Invalid && len(e.Data) <= 1<<10 {
+		if raw.KindOf(e.Data) != raw.Invalid && len(e.Data) <= upstreamBytes {
 			m["upstream_data"] = e.Data
 		}
 		return &bridge.Error{

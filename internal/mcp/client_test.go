@@ -5,10 +5,12 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
 	"testing/synctest"
 
 	"mcpbridge/internal/bridge"
+	"mcpbridge/internal/mcp/rpc"
 )
 
 // A server that asks several things at once has its caller asked one after the other.
@@ -76,4 +78,22 @@ func TestAskerEndsInLine(t *testing.T) {
 			t.Error("there was a reply")
 		}
 	})
+}
+
+// A server's error is told with its data, which may say what to do first, unless that is large.
+func TestErrorData(t *testing.T) {
+	c := &Client{name: "s"}
+	page := `{"elicitations":[{"mode":"url","elicitationId":"1","url":"https://example.com/?state=` + strings.Repeat("x", 4000) + `","message":"Sign in."}]}`
+	for _, tt := range []struct {
+		data string
+		told bool
+	}{{page, true}, {``, false}, {`"` + strings.Repeat("x", upstreamBytes) + `"`, false}} {
+		e, ok := errors.AsType[*bridge.Error](c.explain(&rpc.Error{Code: -32042, Message: "sign in first", Data: json.RawMessage(tt.data)}, nil))
+		if !ok || e.Kind != bridge.UpstreamError || e.Members["upstream_code"] != int64(-32042) || e.Members["upstream_message"] != "sign in first" {
+			t.Fatalf("error = %+v", e)
+		}
+		if data, ok := e.Members["upstream_data"].(json.RawMessage); ok != tt.told || ok && string(data) != tt.data {
+			t.Errorf("of %d bytes of data %d are told", len(tt.data), len(data))
+		}
+	}
 }
