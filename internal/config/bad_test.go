@@ -253,7 +253,9 @@ mcpServers:
   local: {command: x, heartbeat: 5s}
   remote: {url: "http://x", startTimeout: 5s, idleTimeout: 0, heartbeat: 1m}
   plain: {command: x, startTimeout: 5s, idleTimeout: 0}
-  own: {url: "http://x", idleTimeout: 5s, sharing: user}
+  own: {url: "http://x", idleTimeout: 5s, sharing: user, elicitation: true}
+  asks: {command: x, elicitation: true}
+  asks each: {command: x, elicitation: true, sharing: user}
 `)
 	if err != nil {
 		t.Fatal(err)
@@ -266,6 +268,7 @@ mcpServers:
 		"line 3: mcpServers.local.heartbeat: has no effect beside command",
 		"line 4: mcpServers.remote.startTimeout: has no effect beside url",
 		"line 4: mcpServers.remote.idleTimeout: has no effect beside url",
+		"line 7: mcpServers.asks.elicitation: lets a command of the versions with a handshake ask nothing without sharing: user, since it does not say which call it asks for",
 	)
 	if lines(got...) != want {
 		t.Errorf("warnings:\n%s\nwant:\n%s", lines(got...), want)

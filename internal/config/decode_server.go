@@ -82,6 +82,11 @@ func (d *decoder) warnIdleKeys(o *object, s *Server) {
 	for _, f := range o.presentKeys(keys...) {
 		d.warn(f.line, f.path, "has no effect beside %s", beside)
 	}
+	if s.Elicitation && s.Transport == Stdio && s.Sharing != PerUser {
+		for _, f := range o.presentKeys("elicitation") {
+			d.warn(f.line, f.path, "lets a command of the versions with a handshake ask nothing without sharing: user, since it does not say which call it asks for")
+		}
+	}
 }
 
 // foreignKeys are keys that other programs know, and what to do instead.
