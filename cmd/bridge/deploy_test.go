@@ -36,6 +36,7 @@ type manifest struct {
 			Spec struct {
 				Grace      int `yaml:"terminationGracePeriodSeconds"`
 				Containers []struct {
+					Image          string
 					Args           []string
 					StartupProbe   probe `yaml:"startupProbe"`
 					ReadinessProbe probe `yaml:"readinessProbe"`
@@ -94,6 +95,9 @@ func TestKubernetes(t *testing.T) {
 	}
 	pod := all["Deployment"].Spec.Template.Spec
 	container := pod.Containers[0]
+	if container.Image != "mcp-bridge:"+version {
+		t.Errorf("the image is %s, this is version %s", container.Image, version)
+	}
 	for name, text := range all["ConfigMap"].Data {
 		text = replaced(t, text, "/etc/mcp-bridge/secrets", dir, "command: /bridge", "command: bridge", "0.0.0.0:8080", "0.0.0.0:0")
 		write(t, filepath.Join(dir, name), text)
@@ -160,6 +164,46 @@ func TestTimesToStop(t *testing.T) {
 		t.Fatal(err)
 	}
 	wantTime(t, "TimeoutStopSec", time.Duration(seconds)*time.Second, "mcpServers: {}\nbridge: {drainDelay: 5s}")
+}
+
+// What deploy/README.md says is done, as by a reader of docs/.
+func TestDeployREADME(t *testing.T) {
+	r := newReader(t)
+	deploy, err := filepath.Abs("../../deploy")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink(deploy, filepath.Join(r.dir, "deploy")); err != nil {
+		t.Fatal(err)
+	}
+	blocks := fences(t, filepath.Join(deploy, "README.md"))
+	ran := 0
+	for i, b := range blocks {
+		switch {
+		case b.file != "":
+			write(t, filepath.Join(r.dir, b.file), r.here(b.text))
+		case b.lang == "sh" && !strings.HasPrefix(b.note, "not run: "):
+			ran++
+			shown := i+1 < len(blocks) && blocks[i+1].output
+			want := ""
+			if shown {
+				want = blocks[i+1].text
+			}
+			r.sh(b, want, shown)
+		}
+	}
+	if ran != 4 {
+		t.Errorf("%d blocks were run", ran)
+	}
+	text, err := os.ReadFile(filepath.Join(deploy, "README.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, rule := range alertRules(t) {
+		if !bytes.Contains(text, []byte("| `"+rule.Alert+"` |")) {
+			t.Errorf("it does not say what to do about %s", rule.Alert)
+		}
+	}
 }
 
 // systemd finds nothing to say about the unit, and little that it could still be kept from.
