@@ -55,7 +55,7 @@ console.log(JSON.stringify(report));
 
 async function take(page, step) {
   if (step.wait) await page.locator(step.wait, { hasText: step.text ?? '' }).first().waitFor();
-  if (step.fill) await page.locator(step.fill).fill(step.text);
+  if (step.fill) await page.locator(step.fill).fill(step.text ?? '');
   if (step.click) await page.locator(step.click).first().click();
   if (step.press) await page.keyboard.press(step.press);
   if (step.value) report.values.push(await page.evaluate(step.value));
