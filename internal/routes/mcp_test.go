@@ -16,9 +16,8 @@ func TestMCP(t *testing.T) {
 	f.opts.Caller = func(r *http.Request) (bridge.Caller, error) {
 		return bridge.Caller{User: r.Header.Get("User"), Scopes: bridge.ScopeCall}, refuse
 	}
-	f.opts.MCP = func(w http.ResponseWriter, r *http.Request, c bridge.Caller, tr bridge.Trace) {
+	f.opts.MCP = func(w http.ResponseWriter, r *http.Request, c bridge.Caller, _ bridge.Trace) {
 		w.Header().Set("Saw", c.User+" "+r.Method+" "+r.URL.Path)
-		w.Header().Set("Trace", tr.Parent)
 		w.WriteHeader(http.StatusAccepted)
 	}
 	c := f.serve(t)

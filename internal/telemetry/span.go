@@ -1,6 +1,7 @@
 package telemetry
 
 import (
+	"cmp"
 	"context"
 	"strconv"
 	"strings"
@@ -87,18 +88,23 @@ func (t *Tracing) BeginRequest(under Trace, method, route string, began time.Tim
 		trace.WithAttributes(attribute.String("http.request.method", method), attribute.String("http.route", route)))
 }
 
-// EndRequest ends it: with the status, the code of the problem, if there was one, and the id that the log has.
+// EndRequest ends it: with the status, zero if there was no answer, the code of the problem, if there was one, and the id that the log has.
 func (s *Span) EndRequest(status int, code, id string) {
-	attrs := []attribute.KeyValue{attribute.Int("http.response.status_code", status), attribute.String("mcp_bridge.request.id", clip(id, maxText))}
+	attrs := []attribute.KeyValue{attribute.String("mcp_bridge.request.id", clip(id, maxText))}
 	if code != "" {
 		attrs = append(attrs, attribute.String("mcp_bridge.problem", code))
 	}
-	if status < 500 && status != 0 { // what a caller gets wrong is no failure of ours, say the conventions
-		code = ""
-	} else if code == "" {
-		code = strconv.Itoa(status)
+	failed := ""
+	switch {
+	case status == 0: // the connection was cut before there was an answer
+		failed = cmp.Or(code, "aborted")
+	case status >= 500: // what a caller gets wrong is no failure of ours, say the conventions
+		failed = cmp.Or(code, strconv.Itoa(status))
 	}
-	s.end(code, attrs)
+	if status != 0 {
+		attrs = append(attrs, attribute.Int("http.response.status_code", status))
+	}
+	s.end(failed, attrs)
 }
 
 // A Message is a request of MCP, as its span has it. Empty fields are not known.

@@ -134,8 +134,9 @@ func TestServing(t *testing.T) {
 	tr.BeginServing(carried.Trace(), Trace{}, "resources/read", time.Now()).EndMessage(Message{Method: "resources/read", Local: true, Failed: "not-found"})
 	carried.EndRequest(404, "not-found", "x")
 	tr.BeginRequest(Trace{}, "BREW", "/mcp", time.Now()).EndRequest(500, "", "x")
+	tr.BeginRequest(Trace{}, "GET", "/cut", time.Now()).EndRequest(0, "", "x")
 	closeTracing(t, tr)
-	spans := c.Await(t, "POST /mcp", "prompts/get explain", "resources/read", "_OTHER /mcp")
+	spans := c.Await(t, "POST /mcp", "prompts/get explain", "resources/read", "_OTHER /mcp", "GET /cut")
 	http, prompt, read := otlptest.Find(spans, "POST /mcp"), otlptest.Find(spans, "prompts/get explain"), otlptest.Find(spans, "resources/read")
 	if prompt.Parent != callers[36:52] || prompt.Kind != "SERVER" || cmp.Diff(prompt.Links, []string{http.ID}) != "" || prompt.Attrs["network.transport"] != "pipe" || prompt.Attrs["gen_ai.operation.name"] != "" {
 		t.Errorf("the prompt's span is %+v", prompt)
@@ -145,6 +146,9 @@ func TestServing(t *testing.T) {
 	}
 	if http.Failed || http.Parent != "" || http.Attrs["mcp_bridge.problem"] != "not-found" {
 		t.Errorf("the span of what carried them is %+v: what a caller gets wrong is no failure of ours", http)
+	}
+	if s := otlptest.Find(spans, "GET /cut"); !s.Failed || cmp.Diff(map[string]string{"http.request.method": "GET", "http.route": "/cut", "mcp_bridge.request.id": "x", "error.type": "aborted"}, s.Attrs) != "" {
+		t.Errorf("%+v", s)
 	}
 	if s := otlptest.Find(spans, "_OTHER /mcp"); !s.Failed || s.Attrs["error.type"] != "500" {
 		t.Errorf("%+v", s)
