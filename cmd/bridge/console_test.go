@@ -95,6 +95,11 @@ func TestConsole(t *testing.T) {
 	if got := p.snapshot("X-API-Key", ci); len(got.Servers) != 1 || got.Servers[0].Tools != 1 || len(got.Calls) != 1 || got.Calls[0].ID != "from-ci" || len(got.Circuits) != 1 {
 		t.Errorf("a caller with one tool is shown %+v", got)
 	}
+	p.call("demo", "greet", `{"name":"x"}`, 202, "X-API-Key", ci, "Prefer", "respond-async")
+	until(t, "the job is on the console", func() bool {
+		calls := p.snapshot("X-API-Key", ci).Calls
+		return len(calls) == 2 && calls[0].Name == "greet" && calls[0].Code == "" && calls[0].ID != ""
+	})
 }
 
 // A consoleSnapshot is what tests need of the console's first event.

@@ -9,6 +9,7 @@ import (
 	"mcpbridge/internal/bridge"
 	"mcpbridge/internal/jobs"
 	"mcpbridge/internal/openapi"
+	"mcpbridge/internal/routes"
 )
 
 // newJobs makes the manager of calls that outlast their request. Where the store of
@@ -50,5 +51,6 @@ func (a *app) jobEnded(j *jobs.Job) {
 		attrs = append(attrs, slog.String("code", string(code)))
 	}
 	a.observe(rec.Handle, code, time.Since(rec.Created))
+	a.console.Record(c, routes.Ending{ID: rec.ID, Code: code, Took: time.Since(rec.Created), In: int64(len(c.Args)), Out: int64(c.Received)})
 	a.log.LogAttrs(context.Background(), slog.LevelInfo, "job ended", attrs...)
 }
