@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// inspect uses /mcp with the inspector, a client that we did not write, as a person would who looks what is there.
+// inspect uses /mcp with the command line of the inspector, a client that we did not write, as a person would who looks what is there.
 func inspect(ctx context.Context, s *suite, endpoint string) error {
 	for _, look := range []struct {
 		args []string

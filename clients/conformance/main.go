@@ -66,7 +66,7 @@ func runAll(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	s, err := newSuite(here, out, envBridge+"="+bridge, envTurns+"="+out)
+	s, err := newSuite(here, out, envBridge+"="+bridge, envTurns+"="+out, "MCP_CATALOG_PATH="+filepath.Join(out, "catalog.json"))
 	if err != nil {
 		return err
 	}
