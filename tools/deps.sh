@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # Installs the programs that the tests run, where they are missing: a C compiler
 # for the race detector, Node.js for the MCP servers, Chromium for the pages,
-# Redis for the stores, HAProxy for the replicas behind it, promtool for the rules
-# of alerts, systemd for its unit. It says nothing when all of them are there, and fails when one cannot
-# be had: a test that lacks its program must not pass.
+# Redis for the stores, HAProxy for replicas, promtool for the rules of alerts,
+# systemd for its unit. It says nothing when all of them are there, and fails when
+# one cannot be had: a test that lacks its program must not pass.
 set -euo pipefail
 
 readonly node_major=20

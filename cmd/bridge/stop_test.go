@@ -49,6 +49,9 @@ func TestDrainDelay(t *testing.T) {
 	if p.err != nil {
 		t.Errorf("the bridge ended with %v", p.err)
 	}
+	if strings.Contains(p.log(), "request failed") {
+		t.Error("the log has a line for each probe that is told no")
+	}
 	p.wantNoProcess()
 }
 

@@ -38,10 +38,12 @@ func (s *server) healthRoutes() {
 		if s.Ready() {
 			return ok(x, r)
 		}
-		return &bridge.Error{
+		// Whoever asks again and again waits for just this answer: it is no failure to log.
+		x.refuse(r, &bridge.Error{
 			Kind: bridge.NotReady, Op: "routes.ready", RetryAfter: time.Second,
 			Msg: "The bridge is still starting, or about to stop.",
-		}
+		})
+		return nil
 	})
 	s.register(huma.Operation{
 		Method: http.MethodGet, Path: "/metrics", OperationID: "get-metrics", Tags: []string{"operations"},
