@@ -108,3 +108,8 @@ openapi: ## regenerate api/openapi.yaml from the fixed operations
 	@mkdir -p api bin
 	go run ./cmd/bridge openapi --fixed >bin/openapi.yaml
 	mv bin/openapi.yaml api/openapi.yaml
+
+.PHONY: docs
+docs: ## write anew the tables of docs/ that come from the code
+	go test ./internal/config ./internal/routes ./internal/openapi -run '^TestDocs$$' -update
+	UPDATE=1 go test ./cmd/bridge -run '^TestDocsListMetrics$$'

@@ -44,9 +44,9 @@ func TestDocs(t *testing.T) {
 		return
 	}
 	if !*update {
-		t.Fatal("docs/http.md is not what the code says; run go test ./internal/routes -run TestDocs -update")
+		t.Fatal("docs/http.md is not what the code says; run make docs")
 	}
-	if err := os.WriteFile(file, now, 0o644); err != nil { //nolint:gosec // everybody may read it
+	if err := os.WriteFile(file, now, 0o644); err != nil {
 		t.Fatal(err)
 	}
 }
