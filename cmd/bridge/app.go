@@ -98,7 +98,7 @@ func newApp(cfg *config.Config, log *slog.Logger, keeper keeper, entries ...conf
 			Forget: func(e bridge.EndpointID) { a.gate.Forget(e); a.circuits.Reset(e) },
 		}),
 	})
-	a.documents = openapi.New(openapi.Options{Version: version, DescriptionChars: b.DescriptionChars, MCPO: b.OperationIDs == config.OperationIDsMCPO, Secured: a.secured.Load})
+	a.documents = openapi.New(openapi.Options{Version: version, Description: aboutDocument, DescriptionChars: b.DescriptionChars, MCPO: b.OperationIDs == config.OperationIDsMCPO, Secured: a.secured.Load})
 	a.bridge = &bridge.Bridge{
 		Catalogue: a.catalogue, Policy: identity.Rules{},
 		Budget:  a.budget,
@@ -148,3 +148,6 @@ func (a *app) Close() error {
 	a.work.Wait()
 	return errors.Join(a.pool.Close(), a.supervisor.Close(), a.budget.Close())
 }
+
+// aboutDocument is in the document of all tools.
+const aboutDocument = "What is the same whatever the tools are, as jobs, artifacts, resources and prompts, has [a document](openapi-bridge.json) and [a page](docs/bridge) of its own."

@@ -2,9 +2,11 @@ package main
 
 import (
 	"encoding/json"
+	"fmt"
 	"net/http"
 	"os"
 	"os/exec"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -303,6 +305,35 @@ func TestRealLongCalls(t *testing.T) {
 			t.Errorf("%s: %q", handle, got)
 		}
 		p.problem(handle, "trigger-long-running-operation", `{"duration":4,"steps":1}`, 504, "deadline-exceeded", "told to cancel")
+	}
+}
+
+// Whoever waits when the bridge has to go gets an answer, and streams have an end.
+func TestWaitersAtTheEnd(t *testing.T) {
+	p := start(t, map[string]server{"http": asking(t)["http"]}, map[string]any{"shutdownGrace": "100ms"})
+	p.ready()
+	j := p.async("http", "hang", `{}`)
+	answers := make(chan string, 4)
+	ask := func(method, path, body string, header ...string) {
+		go func() { // ends with the bridge
+			res := p.do(method, path, body, header...)
+			answers <- fmt.Sprintf("%d %s", res.StatusCode, res.body)
+		}()
+	}
+	ask("GET", "/jobs/"+j.ID, "", "Prefer", "wait=600")
+	ask("GET", "/jobs/"+j.ID+"/events", "")
+	ask("POST", "/tools/http/hang", `{}`)
+	ask("POST", "/tools/http/hang", `{}`, "Accept", "text/event-stream")
+	p.text("http", "hung", `{"running":3}`)
+	p.stop(syscall.SIGTERM)
+	var got []string
+	for range 4 {
+		got = append(got, <-answers)
+	}
+	slices.Sort(got) // that of the plain call is the last
+	all := strings.Join(got, "\n")
+	if !strings.Contains(all, `"state":"running"`) || strings.Count(all, `"code":"outcome-unknown"`) != 2 || strings.Count(all, "event: problem") != 1 || !strings.HasPrefix(got[3], "502 ") {
+		t.Errorf("answers:\n%s", all)
 	}
 }
 

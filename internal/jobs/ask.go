@@ -14,6 +14,9 @@ import (
 	"mcpbridge/internal/raw"
 )
 
+// Alone is in place of the question's id in a reply to the only one there is.
+const Alone = ""
+
 // asking is what a server has asked and waits for.
 type asking struct {
 	questions []bridge.Question
@@ -40,8 +43,8 @@ func (j *Job) ask(ctx context.Context, questions []bridge.Question) (map[string]
 	}
 	j.m.Show(ctx, j)
 	data, err := json.Marshal(struct {
-		Job   string            `json:"job"`
-		Asked []bridge.Question `json:"asked"`
+		Job      string            `json:"job"`
+		Requests []bridge.Question `json:"requests"`
 	}{j.ID(), questions})
 	if err != nil {
 		return nil, &bridge.Error{Kind: bridge.UpstreamError, Op: "jobs.ask", Err: err, Msg: "The server asked a question that is not valid JSON."}
@@ -103,6 +106,9 @@ func (a *asking) check(replies map[string]bridge.Reply) (map[string]bridge.Reply
 		known[q.ID] = true
 		at := raw.AppendToken("", q.ID)
 		r, ok := replies[q.ID]
+		if alone, only := replies[Alone]; only && len(replies) == 1 && len(a.questions) == 1 {
+			known[Alone], r, ok, at = true, alone, true, ""
+		}
 		switch {
 		case !ok:
 			wrong.add(at, "is missing: the question has this id")
@@ -126,7 +132,7 @@ func (a *asking) check(replies map[string]bridge.Reply) (map[string]bridge.Reply
 		out[q.ID] = r
 	}
 	for _, id := range slices.Sorted(maps.Keys(replies)) {
-		if !known[id] {
+		if !known[id] && id != Alone {
 			wrong.add(raw.AppendToken("", id), "is no question's id")
 		}
 	}
@@ -172,7 +178,7 @@ func (m mistakes) err() error {
 	}
 	return &bridge.Error{
 		Kind: bridge.InvalidArguments, Op: "jobs.reply",
-		Msg:     "The input does not fit what was asked: " + bridge.FirstChars(strings.Join(texts, "; "), 1000) + ".",
+		Msg:     "The input does not fit what was asked: " + bridge.FirstChars(strings.Join(texts, "; "), 1000) + `. A reply is {"action": "accept", "content": {…}}, or only the action decline or cancel.`,
 		Members: map[string]any{"errors": m[:min(len(m), 20)], "count": len(m)},
 	}
 }

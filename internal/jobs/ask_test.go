@@ -58,7 +58,7 @@ func TestAsk(t *testing.T) {
 	}
 	var in struct {
 		Job   string            `json:"job"`
-		Asked []bridge.Question `json:"asked"`
+		Asked []bridge.Question `json:"requests"`
 	}
 	if err := json.Unmarshal(events[len(events)-1].Data, &in); err != nil || in.Job != j.ID() || len(in.Asked) != 2 {
 		t.Errorf("event = %s, %v", events[len(events)-1].Data, err)
@@ -102,6 +102,7 @@ func TestWrongReplies(t *testing.T) {
 		{"no content", map[string]bridge.Reply{"a/b": {Action: bridge.Accept}, "free": fine}, []mistake{{"/a~1b/content", "is missing: the question's schema says what it has to be", ""}}},
 		{"wrong content", map[string]bridge.Reply{"a/b": accept(`{"n":"no"}`), "free": fine}, []mistake{{"/a~1b/content/n", "must be yes", "/properties/n"}}},
 		{"a check that fails oddly", map[string]bridge.Reply{"a/b": accept(`"odd"`), "free": fine}, []mistake{{"/a~1b/content", "does not fit the schema that the server gave", ""}}},
+		{"one reply for two", map[string]bridge.Reply{Alone: fine}, []mistake{{"/a~1b", "is missing: the question has this id", ""}, {"/free", "is missing: the question has this id", ""}}},
 		{"another question", map[string]bridge.Reply{"a/b": accept(`"yes"`), "free": fine, "x": fine}, []mistake{{"/x", "is no question's id", ""}}},
 	}
 	for _, tt := range tests {
@@ -115,6 +116,15 @@ func TestWrongReplies(t *testing.T) {
 	}
 	if s := j.Record().State; s != InputRequired {
 		t.Errorf("after wrong replies the job is %s", s)
+	}
+
+	// To one question a reply will do without its id.
+	m = manager(t, Options{}, asks(t, questions[:1]))
+	j = asked(t, m)
+	err := m.Reply(t.Context(), ann, j.ID(), map[string]bridge.Reply{Alone: accept(`{"n":"no"}`)})
+	wantKind(t, err, bridge.InvalidArguments, "/content/n: must be yes")
+	if err := m.Reply(t.Context(), ann, j.ID(), map[string]bridge.Reply{Alone: fine}); err != nil {
+		t.Error(err)
 	}
 }
 

@@ -92,7 +92,7 @@ type Event struct {
 const (
 	EventProgress = "progress" // params of the notification, as the server sent them
 	EventLog      = "log"      // the same of a log message
-	EventInput    = "input"    // what is asked, and where to answer it: {"job": id, "asked": [questions]}
+	EventInput    = "input"    // what is asked, and where to answer it: {"job": id, "requests": [questions]}
 	EventEnd      = "end"      // the last one: the record says how
 )
 

@@ -133,7 +133,7 @@ func (rs ranges) check() error {
 	}
 	return &bridge.Error{
 		Kind: NotAcceptable, Op: "routes.accept",
-		Msg: "No tool can produce what Accept asks for; accept application/json, text/plain, or an image or audio type.",
+		Msg: "No tool can produce what Accept asks for; accept application/json, text/plain, text/event-stream, or an image or audio type.",
 	}
 }
 

@@ -572,7 +572,7 @@ func TestUnknownCaller(t *testing.T) {
 	for _, path := range []string{"/tools", "/tools/demo", "/tools/demo/echo", "/openapi.json", "/openapi.yaml", "/tools/demo/openapi.json"} {
 		c.do("GET", path, "").wantProblem(t, 401, Unauthenticated)
 	}
-	for _, path := range []string{"/", "/docs", "/tools/demo/docs", "/tools/nope/docs", "/docs/assets/docs.js", "/healthz", "/readyz", "/problems/unauthenticated"} {
+	for _, path := range []string{"/", "/docs", "/tools/demo/docs", "/tools/nope/docs", "/docs/assets/docs.js", "/healthz", "/readyz", "/problems/unauthenticated", "/openapi-bridge.json", "/docs/bridge"} {
 		if r := c.do("GET", path, ""); r.status != 200 {
 			t.Errorf("GET %s = %d, want it open to all", path, r.status)
 		}

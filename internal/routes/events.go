@@ -3,6 +3,7 @@ package routes
 import (
 	"bytes"
 	"context"
+	"errors"
 	"io"
 	"net/http"
 	"strconv"
@@ -123,9 +124,20 @@ func (s *eventStream) follow(ctx context.Context, after uint64, next changes) (r
 		case <-beat.C:
 			s.write([]byte(": still here\n\n"))
 		case <-ctx.Done():
-			return rec, after, ctx.Err()
+			return rec, after, noAnswer(ctx)
 		}
 	}
+}
+
+// stopping reports whether a request ends because the bridge has to.
+func stopping(ctx context.Context) bool { return errors.Is(context.Cause(ctx), bridge.ErrStopping) }
+
+// noAnswer is why the answer to a request whose context has ended will not come.
+func noAnswer(ctx context.Context) error {
+	if stopping(ctx) {
+		return &bridge.Error{Kind: bridge.OutcomeUnknown, Op: "routes.noAnswer", Msg: "The bridge is stopping; the call is ended, and the server is told to cancel."}
+	}
+	return &bridge.Error{Kind: bridge.Canceled, Op: "routes.noAnswer", Msg: "The caller went away.", Err: ctx.Err()}
 }
 
 // streamCall answers a call with its events, the last of which is the plain answer.
@@ -136,7 +148,13 @@ func (x *exchange) streamCall(r *http.Request, j *jobs.Job) error {
 		rec, events, more := j.Changes(after)
 		return rec, events, more, nil
 	})
-	if err != nil {
+	switch {
+	case err == nil:
+	case s.err == nil && stopping(r.Context()):
+		x.note(err)
+		s.problem(r, last, err)
+		return nil
+	default:
 		x.note(&bridge.Error{Kind: bridge.Canceled, Op: "routes.stream", Msg: "The caller went away.", Err: err})
 		panic(http.ErrAbortHandler)
 	}

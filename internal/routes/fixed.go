@@ -8,12 +8,14 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 
 	"github.com/danielgtaylor/huma/v2"
 	"github.com/danielgtaylor/huma/v2/yaml"
 
 	"mcpbridge/internal/bridge"
 	"mcpbridge/internal/raw"
+	"mcpbridge/internal/web"
 )
 
 // apiVersion is the version of the fixed surface; it grows when that changes.
@@ -22,19 +24,62 @@ const apiVersion = "0.1.0"
 // FixedOpenAPI returns the OpenAPI document of the fixed surface as YAML. The
 // same program always makes the same bytes.
 func FixedOpenAPI() ([]byte, error) {
-	b, err := json.Marshal(newServer(Options{}).api.OpenAPI())
+	b, err := newServer(Options{}).fixed(nil)
+	if err != nil {
+		return nil, err
+	}
+	var out bytes.Buffer
+	err = yaml.Convert(&out, bytes.NewReader(b))
+	return out.Bytes(), err
+}
+
+// fixed returns that document as JSON, with other servers in it unless they are nil.
+func (s *server) fixed(servers []byte) ([]byte, error) {
+	b, err := json.Marshal(s.api.OpenAPI())
 	if err != nil {
 		return nil, err
 	}
 	// In the order of the specification rather than of the alphabet: who reads it wants the paths first.
 	ordered := []byte{'{'}
 	for _, name := range [...]string{"openapi", "info", "servers", "security", "tags", "paths", "components"} {
-		ordered = append(append(append(raw.AppendQuote(ordered, name), ':'), raw.Get(b, name)...), ',')
+		value := raw.Get(b, name)
+		if name == "servers" && servers != nil {
+			value = servers
+		}
+		ordered = append(append(append(raw.AppendQuote(ordered, name), ':'), value...), ',')
 	}
 	ordered[len(ordered)-1] = '}'
-	var out bytes.Buffer
-	err = yaml.Convert(&out, bytes.NewReader(ordered))
-	return out.Bytes(), err
+	return ordered, nil
+}
+
+// fixedRoutes serves the document of this very surface. It says nothing of the tools, and so is for everybody.
+func (s *server) fixedRoutes() {
+	document := sync.OnceValues(func() (page, error) { // at the first request, when all operations are there
+		b, err := s.fixed([]byte(`[{"url":"."}]`))
+		return page{mediaType: "application/json", etag: tagOf(b), body: b}, err
+	})
+	s.register(huma.Operation{
+		Method: http.MethodGet, Path: "/openapi-bridge.json", OperationID: "get-bridge-openapi", Tags: []string{"documents"},
+		Summary:     "Get the document of the bridge's own operations",
+		Description: "What is the same whatever the tools are: jobs, artifacts, resources, prompts, and how tools are called in general. What the tools take and return is in /openapi.json.",
+		Responses:   notModified(s.answers(&huma.Response{Description: "The document.", Content: map[string]*huma.MediaType{"application/json": {Schema: &huma.Schema{}}}})),
+	}, func(x *exchange, r *http.Request) error {
+		p, err := document()
+		if err != nil {
+			return err
+		}
+		p.write(x, r)
+		return nil
+	})
+	s.register(huma.Operation{
+		Method: http.MethodGet, Path: "/docs/bridge", OperationID: "get-bridge-docs", Tags: []string{"documents"},
+		Summary:     "See the document of the bridge's own operations",
+		Description: "A page that shows the document and can make the requests.",
+		Responses:   s.answers(htmlAnswer("The page.")),
+	}, func(x *exchange, r *http.Request) error {
+		web.Page{Title: "MCP Bridge: its own operations", Document: "../openapi-bridge.json", Assets: "assets/"}.ServeHTTP(x, r)
+		return nil
+	})
 }
 
 // apiConfig is huma without its documents and pages, which are not ours: its

@@ -1,7 +1,6 @@
 package routes
 
 import (
-	"context"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -198,7 +197,10 @@ func (s *server) awaitJob(r *http.Request, c bridge.Caller, id string, wait time
 		case <-timer.C:
 			return rec, nil
 		case <-r.Context().Done():
-			return rec, r.Context().Err()
+			if stopping(r.Context()) {
+				return rec, nil // it can be asked for again, elsewhere
+			}
+			return rec, noAnswer(r.Context())
 		}
 	}
 }
@@ -240,11 +242,16 @@ func (s *server) jobEvents(x *exchange, r *http.Request) error {
 	st := x.events()
 	defer st.end()
 	rec, last, err := st.follow(r.Context(), after, next)
-	if err != nil {
-		x.note(err)
-		panic(http.ErrAbortHandler)
+	switch {
+	case err == nil:
+		return st.outcome(r, c, rec, last)
+	case st.err == nil && stopping(r.Context()):
+		return nil // an end, behind which the reader can go on elsewhere
+	case st.err != nil:
+		err = &bridge.Error{Kind: bridge.Canceled, Op: "routes.events", Msg: "The caller went away.", Err: st.err}
 	}
-	return st.outcome(r, c, rec, last)
+	x.note(err)
+	panic(http.ErrAbortHandler)
 }
 
 // outcome sends what came of a job, by its record.
@@ -289,7 +296,7 @@ func (s *server) answerJob(x *exchange, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	replies, err := s.parseReplies(r.Context(), c, id, body)
+	replies, err := parseReplies(body, s.Bridge.Nesting)
 	if err != nil {
 		return err
 	}
@@ -301,21 +308,14 @@ func (s *server) answerJob(x *exchange, r *http.Request) error {
 }
 
 // parseReplies reads the body of an input.
-func (s *server) parseReplies(ctx context.Context, c bridge.Caller, id string, body []byte) (map[string]bridge.Reply, error) {
-	if err := raw.Check(body, s.Bridge.Nesting); err != nil {
+func parseReplies(body []byte, nesting int) (map[string]bridge.Reply, error) {
+	if err := raw.Check(body, nesting); err != nil {
 		return nil, &bridge.Error{Kind: bridge.Malformed, Op: "routes.input", Msg: fmt.Sprintf("The input must be one JSON object: %v.", err)}
 	}
-	replies := map[string]bridge.Reply{}
-	if raw.KindOf(raw.Get(body, "action")) == raw.String { // a reply alone
-		rec, _, err := s.Jobs.Read(ctx, c, id, math.MaxInt64)
-		if err != nil {
-			return nil, err
-		}
-		if len(rec.Asked) == 1 {
-			replies[rec.Asked[0].ID] = reply(body)
-			return replies, nil
-		}
+	if raw.KindOf(raw.Get(body, "action")) == raw.String {
+		return map[string]bridge.Reply{jobs.Alone: reply(body)}, nil
 	}
+	replies := map[string]bridge.Reply{}
 	for m := range raw.Members(body) {
 		replies[raw.Unquote(m.Key)] = reply(m.Val)
 	}
@@ -341,6 +341,7 @@ func (x *exchange) jobInfo(r *http.Request, rec jobs.Record) JobInfo {
 	switch {
 	case rec.State == jobs.Failed && rec.Problem != nil:
 		i.Problem = x.problem(rec.Problem.Err())
+		i.Problem.RequestID = "" // it names this request, and not the call
 		i.Problem.link(x, r)
 	case rec.State == jobs.Done:
 		i.Result = &JobResult{ArtifactRef: rec.Artifact, ArtifactType: rec.Type, Data: rec.Data}

@@ -24,7 +24,7 @@ const (
 	exampleEvents = ": open\n\n" +
 		"id: 1\nevent: progress\ndata: {\"progress\":1,\"total\":2,\"message\":\"half of it\"}\n\n" +
 		"id: 2\nevent: log\ndata: {\"level\":\"info\",\"data\":\"still at it\"}\n\n" +
-		"id: 3\nevent: input\ndata: {\"job\":\"d2u5nqjx3f7wkayv6mbzcp4hrt\",\"asked\":[{\"id\":\"1\",\"mode\":\"form\",\"message\":\"Who are you?\"}]}\n\n" +
+		"id: 3\nevent: input\ndata: {\"job\":\"d2u5nqjx3f7wkayv6mbzcp4hrt\",\"requests\":[{\"id\":\"1\",\"mode\":\"form\",\"message\":\"Who are you?\"}]}\n\n" +
 		"id: 4\nevent: result\ndata: {\"content\":[{\"type\":\"text\",\"text\":\"hello Ada\"}]}\n\n"
 
 	exampleReply   = `{"action":"accept","content":{"name":"Ada"}}`

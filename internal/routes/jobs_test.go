@@ -180,6 +180,9 @@ func TestWhoGetsEvents(t *testing.T) {
 		}
 	}
 	c.do("POST", "/tools/demo/echo", `{}`, "Accept: text/event-stream;q=0").wantProblem(t, 406, NotAcceptable)
+	if p := c.do("POST", "/tools/demo/echo", `{}`, "Accept: text/event-stream", "Prefer: respond-async").wantProblem(t, 406, NotAcceptable); !strings.Contains(p["detail"].(string), "/jobs/{id}/events") {
+		t.Errorf("detail = %s", p["detail"])
+	}
 	r := c.do("POST", "/tools/demo/echo?dry_run=1", `{}`, "Accept: text/event-stream")
 	if r.status != 204 {
 		t.Errorf("a dry run answers %d %s", r.status, r.body)
@@ -435,8 +438,11 @@ func TestInput(t *testing.T) {
 		t.Fatalf("answer = %d %s", r.status, r.body)
 	}
 	p := c.do("POST", "/jobs/"+j.ID+"/input", `{"action":"accept","content":{"shape":"round"}}`).wantProblem(t, 422, bridge.InvalidArguments)
-	if b, _ := json.Marshal(p["errors"]); !strings.Contains(string(b), `"pointer":"/q1/content"`) {
+	if b, _ := json.Marshal(p["errors"]); !strings.Contains(string(b), `"pointer":"/content"`) {
 		t.Errorf("errors = %s", b)
+	}
+	if p := c.do("POST", "/jobs/"+j.ID+"/input", `{"colour":"red"}`).wantProblem(t, 422, bridge.InvalidArguments); !strings.Contains(p["detail"].(string), `A reply is {"action": `) {
+		t.Errorf("detail = %s", p["detail"])
 	}
 	c.do("POST", "/jobs/"+j.ID+"/input", `{"q2":{"action":"decline"}}`).wantProblem(t, 422, bridge.InvalidArguments)
 	c.do("POST", "/jobs/"+j.ID+"/input", `{"q1":5}`).wantProblem(t, 422, bridge.InvalidArguments)

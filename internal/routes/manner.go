@@ -25,6 +25,9 @@ func (x *exchange) manner(r *http.Request, accept ranges) (m manner, err error) 
 	if x.s.Jobs != nil {
 		_, m.async = preference(r.Header["Prefer"], "respond-async")
 		m.stream = !m.async && accept.stream()
+		if m.async && accept.stream() && accept.weight("application", "json") == 0 {
+			return m, &bridge.Error{Kind: NotAcceptable, Op: "routes.manner", Msg: "What becomes a job is answered as JSON: leave out one of Prefer: respond-async and Accept: text/event-stream. GET /jobs/{id}/events streams a job."}
+		}
 		if m.key, err = idempotencyKey(r); err != nil {
 			return m, err
 		}
@@ -199,7 +202,7 @@ func (x *exchange) await(r *http.Request, j *jobs.Job, m manner) (done bool, err
 		case <-over:
 			return false, x.s.Jobs.Publish(j)
 		case <-r.Context().Done():
-			return false, r.Context().Err()
+			return false, noAnswer(r.Context())
 		}
 	}
 }

@@ -10,14 +10,11 @@ import (
 )
 
 func (s *server) pageRoutes() {
-	html := func(doc string) *huma.Response {
-		return &huma.Response{Description: doc, Content: map[string]*huma.MediaType{"text/html": {Schema: &huma.Schema{Type: huma.TypeString}}}}
-	}
 	s.register(huma.Operation{
 		Method: http.MethodGet, Path: "/docs", OperationID: "get-docs", Tags: []string{"documents"},
 		Summary:     "See the document of all tools",
 		Description: "A page that shows the document and can call the tools.",
-		Responses:   s.answers(html("The page.")),
+		Responses:   s.answers(htmlAnswer("The page.")),
 	}, func(x *exchange, r *http.Request) error {
 		web.Page{Title: "MCP Bridge", Document: "openapi.json", Assets: "docs/assets/"}.ServeHTTP(x, r)
 		return nil
@@ -27,7 +24,7 @@ func (s *server) pageRoutes() {
 		Summary:     "See the document of one server's tools",
 		Description: "A page that shows the document and can call the tools.",
 		Parameters:  []*huma.Param{handleParam},
-		Responses:   s.answers(html("The page."), bridge.NotFound),
+		Responses:   s.answers(htmlAnswer("The page."), bridge.NotFound),
 	}, s.serverDocs)
 
 	assets := web.Assets(http.HandlerFunc(s.notFound))
@@ -52,4 +49,8 @@ func (s *server) serverDocs(x *exchange, r *http.Request) error {
 	}
 	web.Page{Title: title, Document: "openapi.json", Assets: "../../docs/assets/"}.ServeHTTP(x, r)
 	return nil
+}
+
+func htmlAnswer(description string) *huma.Response {
+	return &huma.Response{Description: description, Content: map[string]*huma.MediaType{"text/html": {Schema: &huma.Schema{Type: huma.TypeString}}}}
 }

@@ -150,7 +150,9 @@ func (p *Problem) MarshalJSON() ([]byte, error) {
 	b = strconv.AppendInt(b, int64(p.Status), 10)
 	text("detail", p.Detail)
 	text("code", string(p.Code))
-	text("request_id", p.RequestID)
+	if p.RequestID != "" {
+		text("request_id", p.RequestID)
+	}
 	members := brief(p.members)
 	for _, name := range slices.Sorted(maps.Keys(members)) {
 		v, err := encode(members[name])
