@@ -66,7 +66,7 @@ func runAll(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	s, err := newSuite(here, out, envBridge+"="+bridge, envTurns+"="+out, "MCP_CATALOG_PATH="+filepath.Join(out, "catalog.json"))
+	s, err := newSuite(here, out, envBridge+"="+bridge, envTurns+"="+out, "HOME="+out) // where the inspector keeps things
 	if err != nil {
 		return err
 	}

@@ -22,7 +22,7 @@ type pausing struct {
 
 func newPausing(t *testing.T, change func(*Options)) *pausing {
 	f := &pausing{newFixture(t, asks()), make(chan error, 10)}
-	f.fixture.client = func(ctx context.Context, r bridge.Request) (*bridge.Result, error) {
+	f.client = func(ctx context.Context, r bridge.Request) (*bridge.Result, error) {
 		if r.Progress != nil {
 			r.Progress([]byte(`{"progress":1}`))
 		}
@@ -182,7 +182,7 @@ func TestHeldEnds(t *testing.T) {
 	t.Run("with its caller", func(t *testing.T) {
 		f := newPausing(t, nil)
 		asked := make(chan struct{})
-		f.fixture.client = func(ctx context.Context, r bridge.Request) (*bridge.Result, error) {
+		f.client = func(ctx context.Context, _ bridge.Request) (*bridge.Result, error) {
 			close(asked)
 			<-ctx.Done()
 			f.ended <- context.Cause(ctx)
@@ -211,7 +211,7 @@ func TestHeldEnds(t *testing.T) {
 	})
 	t.Run("by a fault of ours", func(t *testing.T) {
 		f := newPausing(t, nil)
-		f.fixture.client = func(context.Context, bridge.Request) (*bridge.Result, error) { panic("oh") }
+		f.client = func(context.Context, bridge.Request) (*bridge.Result, error) { panic("oh") }
 		if r := f.add(""); !strings.Contains(r.body, errFault.Message) || !strings.Contains(f.logged(), `"panic"`) {
 			t.Errorf("got %d %s", r.status, r.body)
 		}
