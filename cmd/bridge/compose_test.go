@@ -70,7 +70,9 @@ func startComposed(t *testing.T, changes ...string) *composed {
 	if err != nil {
 		t.Fatal(err)
 	}
-	balancer := replaced(t, string(text), "bind :8080", "bind "+c.balancer, "\ndefaults\n", "    stats socket "+c.stats+"\n\ndefaults\n")
+	balancer := replaced(t, string(text), "bind :8080", "bind "+c.balancer,
+		"inter 1s fastinter 250ms downinter 500ms", "inter 300ms fastinter 100ms downinter 200ms", // a test need not last as long
+		"\ndefaults\n", "    stats socket "+c.stats+"\n\ndefaults\n")
 	for _, name := range []string{"bridge-1", "bridge-2"} {
 		service := file.Services[name]
 		at := "127.0.0.1:" + freePort(t)

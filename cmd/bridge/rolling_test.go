@@ -14,7 +14,7 @@ import (
 // twice over, none of the calls that clients make all the time fails, and
 // the balancer has to make none of them a second time.
 func TestRollingRestart(t *testing.T) {
-	c := startComposed(t, "drainDelay: 5s", "drainDelay: 2s")
+	c := startComposed(t, "drainDelay: 5s", "drainDelay: 1500ms")
 	crowd := startCrowd(t, 8, "http://"+c.balancer)
 	ref := crowd.wait(20)
 	for range 2 {
