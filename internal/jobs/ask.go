@@ -51,7 +51,7 @@ func (j *Job) ask(ctx context.Context, questions []bridge.Question) (map[string]
 	}
 	j.setAsking(a)
 	j.change([]Event{{Type: EventInput, Data: data}}, func(r *Record) { r.State, r.Asked = InputRequired, questions })
-	defer j.change(nil, func(r *Record) { r.State, r.Asked = Running, nil })
+	defer j.answered()
 	defer j.setAsking(nil)
 	timer := time.NewTimer(j.m.o.InputWait)
 	defer timer.Stop()
@@ -62,6 +62,13 @@ func (j *Job) ask(ctx context.Context, questions []bridge.Question) (map[string]
 		return nil, ctx.Err()
 	case <-timer.C:
 		return nil, &bridge.Error{Kind: bridge.DeadlineExceeded, Op: "jobs.ask", Msg: fmt.Sprintf("The server asked for input, which did not come within %v.", j.m.o.InputWait)}
+	}
+}
+
+// answered notes that the job asks nothing any more.
+func (j *Job) answered() {
+	if j.Record().State == InputRequired {
+		j.change(nil, func(r *Record) { r.State, r.Asked = Running, nil })
 	}
 }
 
@@ -84,11 +91,15 @@ func (j *Job) reply(replies map[string]bridge.Reply) error {
 		return err
 	}
 	j.mu.Lock()
-	defer j.mu.Unlock()
-	if j.asking != a {
-		return nothingAsked() // somebody was faster, or it is too late
+	late := j.asking != a // somebody was faster, or the time was up
+	if !late {
+		j.asking = nil
 	}
-	j.asking = nil
+	j.mu.Unlock()
+	if late {
+		return nothingAsked()
+	}
+	j.answered()         // before anybody looks, or the call asks again
 	a.replies <- checked // there is room for the one
 	return nil
 }

@@ -70,6 +70,9 @@ func TestAsk(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	if rec := j.Record(); rec.State == InputRequired || rec.Asked != nil {
+		t.Errorf("once it is told, the job still asks: %+v", rec)
+	}
 	a, err := j.Outcome()
 	if err != nil {
 		t.Fatal(err)

@@ -153,7 +153,11 @@ func (s *shared) obey(m message) error {
 		j.cancel(errByCaller)
 		return nil
 	case m.Op == opReply:
-		return j.reply(m.Replies)
+		err := j.reply(m.Replies)
+		if err == nil {
+			s.m.Show(s.m.ctx, j)
+		}
+		return err
 	default:
 		return &bridge.Error{Kind: bridge.StoreUnavailable, Op: "jobs.obey", Msg: "The bridge that runs the job is of another version, and did not understand."}
 	}
