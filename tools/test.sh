@@ -25,7 +25,7 @@ part() {
 	local pattern
 	pattern=$(IFS='|' && printf '^(%s)$' "${mine[*]}")
 	cd cmd/bridge
-	"$out/bridge.test" -test.timeout 10m -test.run "$pattern" >"$out/$1" 2>&1
+	"$out/bridge.test" -test.timeout 20m -test.run "$pattern" >"$out/$1" 2>&1
 }
 
 pids=()
@@ -35,7 +35,7 @@ for ((n = 0; n < parts; n++)); do
 done
 status=0
 mapfile -t others < <(go list ./... | grep -v '/cmd/bridge$')
-go test -race -timeout 10m "$@" "${others[@]}" || status=1
+go test -race -timeout 20m "$@" "${others[@]}" || status=1
 (cd deploy/kubernetes/check && go test ./...) || status=1
 for ((n = 0; n < parts; n++)); do
 	if wait "${pids[n]}"; then
