@@ -25,16 +25,15 @@ func (x *exchange) readBody(r *http.Request) ([]byte, error) {
 		return nil, err
 	}
 	limit := x.s.RequestBytes
-	tooLarge := &bridge.Error{Kind: TooLarge, Op: "routes.readBody", Msg: fmt.Sprintf("The body is larger than the limit of %d bytes.", limit)}
 	if r.ContentLength > limit {
-		return nil, tooLarge // and the server closes the connection rather than read it all
+		return nil, tooLarge(limit) // and the server closes the connection rather than read it all
 	}
 	var body []byte
 	if r.ContentLength != 0 {
 		var err error
 		if body, err = x.readAll(r, limit); err != nil {
 			if _, ok := errors.AsType[*http.MaxBytesError](err); ok {
-				return nil, tooLarge
+				return nil, tooLarge(limit)
 			}
 			if r.Context().Err() != nil && !errors.Is(err, os.ErrDeadlineExceeded) {
 				return nil, &bridge.Error{Kind: bridge.Canceled, Op: "routes.readBody", Msg: "The caller went away.", Err: err}
@@ -44,6 +43,10 @@ func (x *exchange) readBody(r *http.Request) ([]byte, error) {
 	}
 	x.in = len(body)
 	return body, checkType(r, len(body))
+}
+
+func tooLarge(limit int64) error {
+	return &bridge.Error{Kind: TooLarge, Op: "routes.readBody", Msg: fmt.Sprintf("The body is larger than the limit of %d bytes.", limit)}
 }
 
 func (x *exchange) readAll(r *http.Request, limit int64) ([]byte, error) {
