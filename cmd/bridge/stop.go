@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"net/http"
 	"os"
 	"os/signal"
@@ -42,7 +43,7 @@ func (signalled) Is(target error) bool { return target == context.Canceled }
 // drainDelay is how long requests are still taken once ctx is done. A person
 // who presses Ctrl-C has no balancer that would have to notice, and does not wait.
 func drainDelay(ctx context.Context, b *config.Bridge) time.Duration {
-	if s, ok := context.Cause(ctx).(signalled); ok && s.Signal == syscall.SIGTERM {
+	if s, ok := errors.AsType[signalled](context.Cause(ctx)); ok && s.Signal == syscall.SIGTERM {
 		return b.DrainDelay
 	}
 	return 0
