@@ -21,13 +21,19 @@ func TestDocsWithKeys(t *testing.T) {
 	until(t, "the demo is there", func() bool { return len(p.names("X-API-Key", ci)) == 2 })
 	const greet, answer = "#operations-demo-demo__greet", `document.querySelector('.live-responses-table .response').innerText.replace(/\s+/g, ' ')`
 	steps := []webtest.Step{
-		{Wait: "#key label", Text: "needs an API key"}, {Fill: "#key input", Text: "wrong"}, {Press: "Enter"},
-		{Wait: "#key label", Text: "not right"}, {Fill: "#key input", Text: ci}, {Press: "Enter"},
+		{Wait: "#key label", Text: "needs an API key"},
+		{Fill: "#key input", Text: "wrong"},
+		{Press: "Enter"},
+		{Wait: "#key label", Text: "not right"},
+		{Fill: "#key input", Text: ci},
+		{Press: "Enter"},
 		{Wait: greet},
 		{Value: `[...document.querySelectorAll('.opblock')].map((e) => e.id)`},
 		{Click: greet + " .opblock-summary-control"},
 		{Fill: greet + " textarea.body-param__text", Text: `{"name":"Ada"}`},
-		{Click: greet + " button.execute"}, {Wait: ".live-responses-table .response", Text: "Ada"}, {Value: answer},
+		{Click: greet + " button.execute"},
+		{Wait: ".live-responses-table .response", Text: "Ada"},
+		{Value: answer},
 	}
 	for _, key := range []string{less, "wrong"} {
 		steps = append(steps,

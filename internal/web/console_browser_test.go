@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"path/filepath"
@@ -48,7 +49,7 @@ func newEvents(t *testing.T, prefix string) *events {
 	mux.HandleFunc("GET "+prefix+"/console/events", e.stream)
 	mux.HandleFunc("GET "+prefix+"/tools/{handle}/docs", func(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, "the docs") })
 	// Steps have the page ask for these, and so change what it is sent.
-	mux.HandleFunc("POST "+prefix+"/do/{what}", func(w http.ResponseWriter, r *http.Request) { e.do(r.PathValue("what")) })
+	mux.HandleFunc("POST "+prefix+"/do/{what}", func(_ http.ResponseWriter, r *http.Request) { e.do(r.PathValue("what")) })
 	e.Server = httptest.NewServer(mux)
 	t.Cleanup(func() {
 		e.do("down")
@@ -145,9 +146,7 @@ func (e *events) show(change object) {
 		},
 		"calls": []object{},
 	}
-	for k, v := range change {
-		s[k] = v
-	}
+	maps.Copy(s, change)
 	b, err := json.Marshal(s)
 	if err != nil {
 		panic(err)
@@ -409,10 +408,13 @@ func TestConsoleAsksForKey(t *testing.T) {
 		{Wait: "#key-label", Text: "needs an API key or a token"},
 		{Value: `document.activeElement.id + ' ' + document.querySelector('#all').hidden`},
 		{Screenshot: filepath.Join(t.ArtifactDir(), "key.png")},
-		{Fill: "#key-input", Text: "wrong"}, {Press: "Enter"},
+		{Fill: "#key-input", Text: "wrong"},
+		{Press: "Enter"},
 		{Wait: "#key-label", Text: "not right"},
-		{Fill: "#key-input", Text: " right "}, {Press: "Enter"},
-		{Wait: "#link-text", Text: "Live"}, {Wait: ".servers tbody tr"},
+		{Fill: "#key-input", Text: " right "},
+		{Press: "Enter"},
+		{Wait: "#link-text", Text: "Live"},
+		{Wait: ".servers tbody tr"},
 		{Value: `[document.querySelector('#ask').hidden, document.querySelector('#key-input').value, localStorage.length + sessionStorage.length, document.cookie]`},
 		{Click: "#forget"},
 		{Wait: "#key-label", Text: "needs an API key or a token"},

@@ -65,7 +65,10 @@ func TestLargeDocsInBrowser(t *testing.T) {
 	s := webtest.Browse(t, webtest.Visit{URL: srv.URL + "/docs#/two/tool-1777", Steps: []webtest.Step{
 		{Wait: "#operations-two-tool-1777.is-open .opblock-body"}, // by the link
 		{Value: count},
-		{Click: ".btn.authorize"}, {Fill: ".auth-container input", Text: "secret"}, {Click: ".auth-container .btn.authorize"}, {Click: ".auth-container .btn-done"},
+		{Click: ".btn.authorize"},
+		{Fill: ".auth-container input", Text: "secret"},
+		{Click: ".auth-container .btn.authorize"},
+		{Click: ".auth-container .btn-done"},
 		{Fill: "#operations-two-tool-1777 textarea.body-param__text", Text: `{"x":1}`},
 		{Click: "#operations-two-tool-1777 button.execute"},
 		{Wait: ".live-responses-table .response .highlight-code", Text: "tool-1777"},
@@ -73,7 +76,8 @@ func TestLargeDocsInBrowser(t *testing.T) {
 		{Click: "#parts-search"},
 		{Fill: "#parts-search", Text: "TOOL word199 1990"},
 		{Wait: "#parts [role=status]", Text: "0 of 0 shown"}, // it is the other server's
-		{Press: "Shift+Tab"}, {Press: "Home"},
+		{Press: "Shift+Tab"},
+		{Press: "Home"},
 		{Wait: "#parts [role=status]", Text: "1 of 1 shown"},
 		{Wait: ".opblock .opblock-summary", Text: "tool-1990"},
 		{Value: ids},
