@@ -53,14 +53,14 @@ func (c *callCmd) Run(ctx context.Context, s streams) error {
 	}
 	return withCatalogue(ctx, s, cfg, c.Handle, func(a *app) error {
 		call := &bridge.Call{Handle: c.Handle, Tool: c.Tool, Args: body, Timeout: c.Timeout, Caller: a.anonymous}
-		clear := func() {}
+		wipe := func() {}
 		if c.Stream {
 			t := newTerminal(s, c.Args != "-", openapi.NewSchemas(a.log).Question)
-			clear = t.clear
+			wipe = t.clear
 			call.Progress, call.Log, call.Ask = t.progress, t.message, t.ask
 		}
 		answer, err := a.bridge.Invoke(ctx, call)
-		clear() // what follows may go to the same screen
+		wipe() // what follows may go to the same screen
 		if err != nil {
 			return explain(err)
 		}
