@@ -356,12 +356,28 @@ func (k *Connector) tools(ctx context.Context, c *Client) ([]*bridge.Tool, []bri
 	if err != nil {
 		return nil, nil, c.explain(err, nil)
 	}
-	compiler := opts.Compiler
+	var compiler bridge.Compiler = compiled{opts.Compiler, k.entry.Load()}
 	if c.conn.Peer().Modern() && !k.config.Endpoint.Process() {
 		compiler = paramHeaders{compiler}
 	}
 	tools, skipped := decodeTools(entries, k.target, k.keep, compiler)
 	return tools, skipped, nil
+}
+
+// compiled takes over what was made of the schemas that a server had before: when one of
+// 2,000 tools changes, compiling all of them would take most of the time until documents show it.
+type compiled struct {
+	bridge.Compiler
+	before *bridge.Server
+}
+
+func (c compiled) Compile(t *bridge.Tool) error {
+	old := c.before.Tool(t.Name)
+	if old == nil || old.SchemaHash != t.SchemaHash {
+		return c.Compiler.Compile(t)
+	}
+	t.Arguments, t.Result, t.Unchecked, t.Published = old.Arguments, old.Result, old.Unchecked, old.Published
+	return nil
 }
 
 // paramHeaders leaves out the tools whose schema asks for headers that cannot be

@@ -122,6 +122,48 @@ func TestDecodeTools(t *testing.T) {
 	}
 }
 
+// countingSchemas counts what it compiles.
+type countingSchemas struct {
+	anySchema
+	names []string
+}
+
+func (c *countingSchemas) Compile(t *bridge.Tool) error {
+	c.names = append(c.names, t.Name)
+	t.Unchecked, t.Published = "of "+t.Name, len(c.names)
+	return nil
+}
+
+func TestOnlyChangedToolsAreCompiled(t *testing.T) {
+	decode := func(compiler bridge.Compiler, entries ...string) *bridge.Server {
+		var es []json.RawMessage
+		for _, e := range entries {
+			es = append(es, json.RawMessage(e))
+		}
+		tools, _ := decodeTools(es, &bridge.Target{Handle: "h"}, func(string) bool { return true }, compiler)
+		s := &bridge.Server{Handle: "h"}
+		s.SetTools(tools)
+		return s
+	}
+	first := &countingSchemas{}
+	before := decode(compiled{first, &bridge.Server{}}, `{"name":"same","description":"a"}`, `{"name":"other","inputSchema":{"type":"object"}}`, `{"name":"out"}`, `{"name":"goes"}`)
+	then := &countingSchemas{}
+	after := decode(compiled{then, before}, `{"name":"new"}`, `{"name":"same","description":"b"}`, `{"name":"other","inputSchema":{"type":"object","title":"x"}}`, `{"name":"out","outputSchema":{"type":"object"}}`)
+	if diff := cmp.Diff([]string{"same", "other", "out", "goes"}, first.names); diff != "" {
+		t.Errorf("compiled at first (-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff([]string{"new", "other", "out"}, then.names); diff != "" {
+		t.Errorf("compiled then (-want +got):\n%s", diff)
+	}
+	same := after.Tool("same")
+	if same.Description != "b" || same.Unchecked != "of same" || same.Published != 1 {
+		t.Errorf("the tool whose schema is the same is %+v", same)
+	}
+	if other := after.Tool("other"); other.Published != 2 {
+		t.Errorf("the tool whose schema is another is %+v", other)
+	}
+}
+
 func TestGlobs(t *testing.T) {
 	s := ServerConfig{Allow: []string{"read_*", "a/*"}, Deny: []string{"*secret*"}, Exclude: []string{"read_[x]"}}
 	keep := s.keeps()
