@@ -34,6 +34,8 @@ type Admission struct {
 	line      line                        // guarded by mu
 	perCaller map[bridge.Owner]int        // :: caller -> its calls in line, guarded by mu
 	metered   int                         // calls in line that need something of a rate, guarded by mu
+	most      int                         // that anybody in line has needed of one account, guarded by mu
+	changed   bool                        // an account was configured anew since the line was last walked, guarded by mu
 	alarm     *time.Timer                 // wakes the line when a bucket will have filled; nil until needed, guarded by mu
 	alarmAt   time.Time                   // when it rings; zero if it is not set, guarded by mu
 	closed    bool                        // guarded by mu
@@ -115,6 +117,9 @@ func (a *Admission) enter(c bridge.Caller, d bridge.Demand) (*grant, *waiter, er
 	}
 	w := &waiter{caller: c.Owner(), grant: g, granted: make(chan struct{})}
 	a.line.push(w)
+	for i := range d {
+		a.most = max(a.most, d[i].Amount)
+	}
 	a.perCaller[c.Owner()]++
 	if g.metered() {
 		a.metered++
@@ -152,6 +157,7 @@ func (a *Admission) removeLocked(w *waiter) {
 
 // wakeLocked admits everybody in line who may go now, from the head on.
 func (a *Admission) wakeLocked(now time.Time) {
+	a.changed = false
 	for w := range a.line.all() {
 		if fits(w.grant, a.line.ahead(w), now) {
 			a.removeLocked(w)

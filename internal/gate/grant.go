@@ -34,21 +34,26 @@ func (a *Admission) grantLocked(d bridge.Demand) *grant {
 			}
 			a.accounts[n.Account] = acc
 		}
-		acc.configure(n)
+		if acc.configure(n) {
+			a.changed = true
+		}
 		acc.users++
 		g.accounts[i] = acc
 	}
 	return g
 }
 
-// configure takes over what the need says of its account: a reload may have changed it.
-func (acc *account) configure(n *bridge.Need) {
+// configure takes over what the need says of its account, which a reload may have changed, and reports whether it has.
+func (acc *account) configure(n *bridge.Need) (changed bool) {
 	switch m := acc.meter.(type) {
 	case *CountingGate:
+		changed = m.capacity != n.Capacity
 		m.capacity = n.Capacity
 	case *TokenBucket:
+		changed = m.rate != n.Rate || m.burst != float64(n.Capacity)
 		m.rate, m.burst = n.Rate, float64(n.Capacity)
 	}
+	return changed
 }
 
 // dropLocked closes the accounts of a grant that was not taken.
@@ -75,14 +80,32 @@ func (g *grant) release() {
 	}
 	g.released = true
 	now := time.Now()
+	missed := a.missedLocked(g, now)
 	for i := range g.demand {
 		g.accounts[i].giveBack(g.demand[i].Amount)
 		g.accounts[i].last = now
 	}
 	a.dropLocked(g)
-	if a.line.len() > 0 {
+	if missed {
 		a.wakeLocked(now)
 	}
+}
+
+// missedLocked reports whether somebody in line may wait for what g holds. Nobody does if each
+// account has as much left as anybody needs: walking past thousands who wait for another server
+// would cost each call more than all else that the bridge does for it (BenchmarkReleaseWithLine).
+func (a *Admission) missedLocked(g *grant, now time.Time) bool {
+	head := a.line.head()
+	if head == nil {
+		return false
+	}
+	for i := range g.demand {
+		// What was spent of a rate does not come back.
+		if acc := g.accounts[i]; !acc.metered && available(acc, head, now) < a.most {
+			return true
+		}
+	}
+	return a.changed
 }
 
 // fits reports whether g can be taken now without delaying the head of the line;

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"math/rand/v2"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -272,6 +273,44 @@ func checkLine(t *testing.T, seed uint64, a *Admission) {
 }
 
 // Uncontended, a grant is all that admission costs.
+// A capacity that a reload has raised lets those go who waited for it, though the call that brings the news needs something else too.
+func TestRaisedCapacityWakesTheLine(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a := New(Options{})
+		admit := func(d bridge.Demand) func() {
+			release, err := a.Admit(t.Context(), bridge.Caller{}, d, 0)
+			if err != nil {
+				t.Error(err)
+			}
+			return release
+		}
+		// The head waits for account 4; behind it somebody waits for account 0.
+		first, second := admit(bridge.Demand{need(0, 1, 1, 0)}), admit(bridge.Demand{need(4, 1, 1, 0)})
+		var wg sync.WaitGroup
+		went := make(chan int, 2)
+		for _, n := range []int{4, 0} {
+			wg.Go(func() {
+				admit(bridge.Demand{need(n, 1, 1, 0)})()
+				went <- n
+			})
+			synctest.Wait()
+		}
+		admit(bridge.Demand{need(0, 1, 3, 0)})()
+		synctest.Wait()
+		select {
+		case n := <-went:
+			if n != 0 {
+				t.Errorf("who waits for account %d went first", n)
+			}
+		default:
+			t.Error("nobody went when the capacity was raised")
+		}
+		first()
+		second()
+		wg.Wait()
+	})
+}
+
 func BenchmarkAdmit(b *testing.B) {
 	a := New(Options{})
 	d := bridge.Demand{need(0, 1, 10, 0), {Account: bridge.Account{Kind: bridge.StdioSlots}, Amount: 1, Capacity: 20}}
