@@ -21,7 +21,7 @@ func TestLongExample(t *testing.T) {
 		"event: progress":                48,
 		"event: result":                  2,
 		`"state":"input_required"`:       1,
-		`"pointer":"/1/content/integer"`: 1,
+		`"pointer":"/content/integer"`: 1,
 		"- Name: Ada\n":                  1,
 		"- Favorite Integer: 7":          1,
 		`"state":"cancelled"`:            1,
