@@ -27,20 +27,20 @@ import (
 // An app is everything that a command needs to see and call tools. Its parts
 // are started by run and ended by Close, in the reverse order.
 type app struct {
-	config     *config.Config
-	log        *slog.Logger
-	bridge     *bridge.Bridge
-	catalogue  *mcp.Catalogue
-	documents  *openapi.Documents
-	pool       *mcp.Pool
-	gate       *gate.Admission
-	circuits   *breaker.Breaker
-	supervisor *stdio.Supervisor
-	budget     *identity.Budget
-	callers    *identity.Authenticator // set by handler
-	secured    atomic.Bool             // calls need a credential
-	anonymous  bridge.Caller           // whom commands run for; see operator
-	headers    callerHeaders           // what callers bring for servers
+	config      *config.Config
+	log         *slog.Logger
+	bridge      *bridge.Bridge
+	catalogue   *mcp.Catalogue
+	documents   *openapi.Documents
+	pool        *mcp.Pool
+	gate        *gate.Admission
+	circuits    *breaker.Breaker
+	supervisor  *stdio.Supervisor
+	budget      *identity.Budget
+	callers     *identity.Authenticator // set by handler
+	credentials atomic.Int32            // an [openapi.Credentials]
+	anonymous   bridge.Caller           // whom commands run for; see operator
+	headers     callerHeaders           // what callers bring for servers
 
 	mcp       func(http.ResponseWriter, *http.Request, bridge.Caller, bridge.Trace) // serves MCP clients; nil until publish
 	tracing   *telemetry.Tracing                                                    // nil without a collector
@@ -67,7 +67,7 @@ type keeper interface {
 func newApp(cfg *config.Config, log *slog.Logger, keeper keeper, entries ...config.Entry) (*app, error) {
 	a := &app{config: cfg, log: log, supervisor: stdio.NewSupervisor(log), console: routes.NewConsole(), stop: func() {}}
 	a.anonymous = operator(cfg.Bridge.Auth)
-	a.secured.Store(needsCredential(cfg.Bridge.Auth))
+	a.credentials.Store(int32(credentialsOf(cfg.Bridge.Auth)))
 	b := cfg.Bridge
 	a.circuits = breaker.New(breaker.Options{Failures: b.Breaker.Failures, Cooldown: b.Breaker.Cooldown, MaxCooldown: b.Breaker.MaxCooldown})
 	a.gate = gate.New(gate.Options{MaxWait: orInstant(b.Queue.MaxWait), MaxWaiting: orNone(b.Queue.MaxWaiting), MaxWaitingPerCaller: orNone(b.Queue.MaxWaitingPerCaller)})
@@ -98,7 +98,7 @@ func newApp(cfg *config.Config, log *slog.Logger, keeper keeper, entries ...conf
 			Forget: func(e bridge.EndpointID) { a.gate.Forget(e); a.circuits.Reset(e) },
 		}),
 	})
-	a.documents = openapi.New(openapi.Options{Version: version, Description: aboutDocument, DescriptionChars: b.DescriptionChars, MCPO: b.OperationIDs == config.OperationIDsMCPO, Secured: a.secured.Load})
+	a.documents = openapi.New(openapi.Options{Version: version, Description: aboutDocument, DescriptionChars: b.DescriptionChars, MCPO: b.OperationIDs == config.OperationIDsMCPO, Credentials: func() openapi.Credentials { return openapi.Credentials(a.credentials.Load()) }})
 	a.bridge = &bridge.Bridge{
 		Catalogue: a.catalogue, Policy: identity.Rules{},
 		Budget:  a.budget,

@@ -301,12 +301,13 @@ func TestKeysAreReplaced(t *testing.T) {
 	mine, entry := newKey(t, "mine", map[string]any{"scopes": []string{"call", "admin"}})
 	theirs, other := newKey(t, "theirs", map[string]any{"allow": []string{}})
 	p, f := startFile(t, map[string]server{}, nil)
-	secured := func(header ...string) bool {
-		res := p.do("GET", "/openapi.json", "", header...)
-		return res.StatusCode == 200 && strings.Contains(string(res.body), `"security":[{"bearer":[]},{"apiKey":[]}]`)
+	security := func(header ...string) string {
+		var doc struct{ Security json.RawMessage }
+		_ = json.Unmarshal(p.do("GET", "/openapi.json", "", header...).body, &doc)
+		return string(doc.Security)
 	}
 	status := func(header ...string) int { return p.do("GET", "/tools", "", header...).StatusCode }
-	if secured() || status() != 200 || status("X-API-Key", mine) != 200 {
+	if security() != "" || status() != 200 || status("X-API-Key", mine) != 200 {
 		t.Error("without keys in the file, not everybody is the anonymous caller")
 	}
 	replace := func(auth map[string]any) {
@@ -315,11 +316,16 @@ func TestKeysAreReplaced(t *testing.T) {
 		f.replace(f.text(map[string]server{}))
 	}
 	replace(map[string]any{"keys": []any{entry}})
-	until(t, "a key is needed", func() bool { return status() == 401 && status("X-API-Key", mine) == 200 && secured("X-API-Key", mine) })
+	until(t, "a key is needed", func() bool {
+		return status() == 401 && status("X-API-Key", mine) == 200 && security("X-API-Key", mine) == `[{"bearer":[]},{"apiKey":[]}]`
+	})
 	replace(map[string]any{"keys": []any{entry, other}, "anonymous": map[string]any{"allow": []string{}}})
 	until(t, "there are guests, and another key", func() bool { return status() == 200 && status("X-API-Key", theirs) == 200 })
 	if status("X-API-Key", "mcpb_wrong") != 401 {
 		t.Error("a wrong key makes a guest")
+	}
+	if got := security(); got != `[{},{"bearer":[]},{"apiKey":[]}]` {
+		t.Errorf("beside guests the document wants %s", got)
 	}
 	replace(map[string]any{"keys": []any{other}})
 	until(t, "the first key is gone", func() bool { return status("X-API-Key", mine) == 401 && status("X-API-Key", theirs) == 200 })

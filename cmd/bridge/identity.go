@@ -8,6 +8,7 @@ import (
 	"mcpbridge/internal/bridge"
 	"mcpbridge/internal/config"
 	"mcpbridge/internal/identity"
+	"mcpbridge/internal/openapi"
 )
 
 // localUser is who everybody is where nothing is said about callers: servers and results of
@@ -31,11 +32,20 @@ func operator(a config.Auth) bridge.Caller {
 // for every request from now on.
 func (a *app) replaceCallers(auth config.Auth, loopback bool) {
 	a.callers.Replace(callers(auth, loopback))
-	a.secured.Store(needsCredential(auth))
+	a.credentials.Store(int32(credentialsOf(auth)))
 }
 
-// needsCredential reports whether calls need a credential.
-func needsCredential(a config.Auth) bool { return a.Enabled() && a.Anonymous == nil }
+// credentialsOf returns what callers send.
+func credentialsOf(a config.Auth) openapi.Credentials {
+	switch {
+	case !a.Enabled():
+		return openapi.NoCredentials
+	case a.Anonymous != nil:
+		return openapi.OptionalCredentials
+	default:
+		return openapi.NeededCredentials
+	}
+}
 
 // callers turns what the configuration says about callers into options. Where
 // nothing is said, whoever is on this machine may do everything, and

@@ -33,8 +33,8 @@ type Options struct {
 	// tool_<name>_post. In the document of all tools they would not be unique.
 	MCPO bool
 
-	// Secured reports whether calls need a credential now, which documents then say. Nil is never.
-	Secured func() bool
+	// Credentials returns what callers send now, which documents then say. Nil is nothing.
+	Credentials func() Credentials
 }
 
 // toolID names a tool in its server's own document.

@@ -1,5 +1,15 @@
 package openapi
 
+// Credentials says what callers send to show who they are.
+type Credentials int32
+
+// What callers send. The zero is nothing.
+const (
+	NoCredentials Credentials = iota
+	OptionalCredentials
+	NeededCredentials
+)
+
 // security is what a document says of credentials.
 type security struct {
 	kind    string // of the document, among those of the same view
@@ -7,18 +17,20 @@ type security struct {
 	schemes []byte // the member of its components
 }
 
-// secured is the security of a service whose callers need one of two credentials.
-var secured = security{
-	kind:   " secured",
-	wanted: []byte(`"security":[{"bearer":[]},{"apiKey":[]}]`),
-	schemes: []byte(`"securitySchemes":{` +
-		`"bearer":{"type":"http","scheme":"bearer","description":"An API key, or a token of an issuer that the service trusts."},` +
-		`"apiKey":{"type":"apiKey","in":"header","name":"X-API-Key","description":"An API key."}}`),
+// schemes are the two credentials that there are.
+var schemes = []byte(`"securitySchemes":{` +
+	`"bearer":{"type":"http","scheme":"bearer","description":"An API key, or a token of an issuer that the service trusts."},` +
+	`"apiKey":{"type":"apiKey","in":"header","name":"X-API-Key","description":"An API key."}}`)
+
+// securities are those of documents, by what callers send.
+var securities = map[Credentials]security{
+	OptionalCredentials: {kind: " open", wanted: []byte(`"security":[{},{"bearer":[]},{"apiKey":[]}]`), schemes: schemes},
+	NeededCredentials:   {kind: " secured", wanted: []byte(`"security":[{"bearer":[]},{"apiKey":[]}]`), schemes: schemes},
 }
 
 func (o *Options) security() security {
-	if o.Secured != nil && o.Secured() {
-		return secured
+	if o.Credentials == nil {
+		return security{}
 	}
-	return security{}
+	return securities[o.Credentials()]
 }
