@@ -21,7 +21,7 @@ import (
 	"mcpbridge/internal/config"
 )
 
-// What README.md, docs/ and examples/ say is done here, by a reader who follows each
+// What README.md, docs/, examples/ and deploy/ say is done here, by a reader who follows each
 // document from its beginning in a directory of its own:
 //
 //   - A block of sh is run by one bash for the whole document. Its commands must succeed, or end with the
@@ -39,7 +39,7 @@ func TestDocs(t *testing.T) {
 	var run, skipped atomic.Int32
 	t.Cleanup(func() { t.Logf("%d blocks of sh were run, %d are marked not to be", run.Load(), skipped.Load()) })
 	for _, path := range docPaths(t) {
-		t.Run(strings.TrimSuffix(filepath.Base(path), ".md"), func(t *testing.T) {
+		t.Run(strings.TrimSuffix(strings.TrimPrefix(path, "../../"), ".md"), func(t *testing.T) {
 			t.Parallel()
 			r := newReader(t)
 			blocks := fences(t, path)
@@ -69,7 +69,7 @@ func TestDocs(t *testing.T) {
 // docPaths returns the paths of all documents.
 func docPaths(t *testing.T) []string {
 	t.Helper()
-	paths := []string{"../../README.md"}
+	paths := []string{"../../README.md", "../../deploy/README.md"}
 	for _, dir := range []string{"docs", "examples"} {
 		more, err := filepath.Glob("../../" + dir + "/*.md")
 		if err != nil || len(more) == 0 {
@@ -116,6 +116,9 @@ func fences(t *testing.T, path string) []fence {
 		case m != nil:
 			indent = m[1]
 			in = &fence{line: i + 1, lang: m[2], file: m[3], note: note}
+			if !slices.Contains([]string{"", "sh", "yaml", "json"}, in.lang) {
+				t.Errorf("%s: %v is of a language that nobody checks: %q", path, in, in.lang)
+			}
 			last := len(all) - 1
 			in.output = !between && last >= 0 && all[last].lang == "sh" && in.lang != "sh" && in.lang != "yaml" && in.file == "" && in.note == ""
 		case n != nil:
@@ -174,11 +177,7 @@ func newReader(t *testing.T) *reader {
 	if err != nil {
 		t.Fatal(err)
 	}
-	npm, err := filepath.Abs("../../testdata/npm/node_modules")
-	if err != nil {
-		t.Fatal(err)
-	}
-	examples, err := filepath.Abs("../../examples")
+	root, err := filepath.Abs("../..")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -187,12 +186,12 @@ func newReader(t *testing.T) *reader {
 			t.Fatal(err)
 		}
 	}
-	for from, to := range map[string]string{binary: "bin/bridge", examples: "examples"} {
+	for from, to := range map[string]string{binary: "bin/bridge", root + "/examples": "examples", root + "/deploy": "deploy"} {
 		if err := os.Symlink(from, filepath.Join(r.dir, to)); err != nil {
 			t.Fatal(err)
 		}
 	}
-	npx := "#!/bin/sh\n[ \"$1\" = -y ] && shift\npackage=$1\nshift\nexec node " + npm + "/\"$package\"/dist/index.js \"$@\"\n"
+	npx := "#!/bin/sh\n[ \"$1\" = -y ] && shift\npackage=$1\nshift\nexec node " + root + "/testdata/npm/node_modules/\"$package\"/dist/index.js \"$@\"\n"
 	if err := os.WriteFile(filepath.Join(r.dir, "path/npx"), []byte(npx), 0o700); err != nil {
 		t.Fatal(err)
 	}
