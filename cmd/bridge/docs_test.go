@@ -345,18 +345,19 @@ func (r *reader) fill(b fence) string {
 	})
 	return blankHash.ReplaceAllStringFunc(text, func(line string) string {
 		id := blankHash.FindStringSubmatch(line)[1]
-		printed := r.seen
+		var printed strings.Builder
+		printed.WriteString(r.seen)
 		entries, _ := filepath.Glob(filepath.Join(r.dir, "*.entry"))
 		for _, path := range entries {
 			entry, err := os.ReadFile(path)
 			if err != nil {
 				r.t.Fatal(err)
 			}
-			printed += string(entry)
+			printed.WriteString(string(entry))
 		}
-		hash := regexp.MustCompile(`id: "?` + id + `"?,.*(sha256:[0-9a-f]{64})`).FindStringSubmatch(printed)
+		hash := regexp.MustCompile(`id: "?` + id + `"?,.*(sha256:[0-9a-f]{64})`).FindStringSubmatch(printed.String())
 		if hash == nil {
-			r.t.Fatalf("%v: no entry was printed for the key %s:\n%s", b, id, printed)
+			r.t.Fatalf("%v: no entry was printed for the key %s:\n%s", b, id, printed.String())
 		}
 		return strings.Replace(line, "sha256:…", hash[1], 1)
 	})

@@ -81,10 +81,11 @@ func operationsTable(doc *huma.OpenAPI, tag string) string {
 		if !slices.Contains(o.Tags, tag) {
 			continue
 		}
-		path := o.path
+		var path strings.Builder
+		path.WriteString(o.path)
 		for _, p := range o.Parameters {
 			if p.In == "query" && p.Required {
-				path += "?" + p.Name + "="
+				path.WriteString("?" + p.Name + "=")
 			}
 		}
 		var answers []string
@@ -100,7 +101,7 @@ func operationsTable(doc *huma.OpenAPI, tag string) string {
 		if o.Description != "" {
 			what += " " + o.Description
 		}
-		fmt.Fprintf(&b, "| `%s %s` | %s | %s |\n", o.method, path, cell(what), cell(strings.Join(answers, " ")))
+		fmt.Fprintf(&b, "| `%s %s` | %s | %s |\n", o.method, path.String(), cell(what), cell(strings.Join(answers, " ")))
 	}
 	return b.String()
 }
