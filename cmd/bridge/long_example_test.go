@@ -18,14 +18,14 @@ func TestLongExample(t *testing.T) {
 	}
 	for want, times := range map[string]int{
 		"Long running operation completed. Duration: 1 seconds, Steps: 24.": 4, // plain, streamed, as the job's result, and in its events
-		"event: progress":                48,
-		"event: result":                  2,
-		`"state":"input_required"`:       1,
+		"event: progress":              48,
+		"event: result":                2,
+		`"state":"input_required"`:     1,
 		`"pointer":"/content/integer"`: 1,
-		"- Name: Ada\n":                  1,
-		"- Favorite Integer: 7":          1,
-		`"state":"cancelled"`:            1,
-		"\n204\n":                        2,
+		"- Name: Ada\n":                1,
+		"- Favorite Integer: 7":        1,
+		`"state":"cancelled"`:          1,
+		"\n204\n":                      2,
 	} {
 		if n := bytes.Count(out, []byte(want)); n != times {
 			t.Errorf("the script shows %q %d times, want %d:\n%s", want, n, times, out)
