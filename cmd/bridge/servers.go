@@ -66,7 +66,7 @@ func (a *app) endpoint(s config.Server, limits mcp.Limits) (mcp.Endpoint, error)
 		}
 		return mcp.NewStdio(mcp.StdioConfig{
 			Name: s.Name, Command: mcp.Arg{Text: s.Command.Text(), Secret: s.Command.Secret()}, Args: args,
-			Env: texts(s.Env), BaseEnv: os.Environ(), Dir: s.Cwd.Text(),
+			Env: texts(s.Env), BaseEnv: os.Environ(), Dir: s.Cwd.Text(), HideDir: s.Cwd.Secret(),
 			Start: s.StartTimeout, MaxConcurrent: s.MaxConcurrent, Rate: rate(s.Rate), Limits: limits, Supervisor: a.supervisor,
 		}), nil
 	}

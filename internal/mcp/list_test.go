@@ -228,6 +228,22 @@ func TestCallExplains(t *testing.T) {
 
 type credential = remote.Credential
 
+// A server is not quoted with what it alone was given, and its errors do not name it.
+func TestRedact(t *testing.T) {
+	c := StdioConfig{
+		Command: Arg{Text: "/opt/hunter1", Secret: true}, Dir: "/srv/hunter2", HideDir: true, Env: map[string]string{"TOKEN": "hunter3"},
+		Args: []Arg{{Text: "--plain=1"}, {Text: "hunter4=", Secret: true}, {Text: "--key=hunter5=", Secret: true}},
+	}
+	want := []string{"hunter3", "/opt/hunter1", "/srv/hunter2", "hunter4=", "--key=hunter5=", "hunter5="}
+	if diff := cmp.Diff(want, redact(c)); diff != "" {
+		t.Errorf("redact (-want +got):\n%s", diff)
+	}
+	c.HideDir, c.Command.Secret = false, false
+	if diff := cmp.Diff(want[:1], redact(c)[:1]); diff != "" || len(redact(c)) != 4 {
+		t.Errorf("what is no secret is redacted: %q", redact(c))
+	}
+}
+
 func TestPrintedIDsHideSecrets(t *testing.T) {
 	stdio := printedCommand(Arg{Text: "npx"}, []Arg{{Text: "-y"}, {Text: "hunter2", Secret: true}}, map[string]string{"TOKEN": "hunter3"}, "")
 	server := printedURL(Arg{Text: "https://me:hunter4@example.com/mcp?key=hunter5"}, nil, map[string][]string{"X-Key": {"hunter6"}})

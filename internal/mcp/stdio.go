@@ -3,6 +3,7 @@ package mcp
 import (
 	"cmp"
 	"context"
+	"strings"
 	"time"
 
 	"mcpbridge/internal/bridge"
@@ -18,6 +19,7 @@ type StdioConfig struct {
 	Env     map[string]string // set over BaseEnv; secret
 	BaseEnv []string          // what every process gets
 	Dir     string            // empty is the bridge's own
+	HideDir bool              // Dir is secret
 
 	Start         time.Duration // bounds the start of the process; zero is 30 s
 	MaxConcurrent int           // calls at a time; zero is Limits.StdioCallsPerServer
@@ -67,15 +69,20 @@ func (e *stdioEndpoint) Connect(ctx context.Context, o rpc.Options) (rpc.Conn, e
 	return conn, nil
 }
 
-// redact returns what the server must not be quoted with: the values that it alone was given.
+// redact returns what the server must not be quoted with: the values that it alone was
+// given. Of --name=value that is the value alone, too.
 func redact(c StdioConfig) []string {
 	var values []string
 	for _, v := range c.Env {
 		values = append(values, v)
 	}
-	for _, a := range c.Args {
-		if a.Secret {
-			values = append(values, a.Text)
+	for _, a := range append([]Arg{c.Command, {Text: c.Dir, Secret: c.HideDir}}, c.Args...) {
+		if !a.Secret {
+			continue
+		}
+		values = append(values, a.Text)
+		if _, value, ok := strings.Cut(a.Text, "="); ok && strings.HasPrefix(a.Text, "-") {
+			values = append(values, value)
 		}
 	}
 	return values

@@ -174,10 +174,13 @@ func colon(said string) string {
 // shortSecret is the length under which a secret would tear holes in every text, and hide nothing.
 const shortSecret = 4
 
+// shortPath is the same for one part of a path, most of which are plain words ("messages").
+const shortPath = 9
+
 // secretsOf collects what is secret in the headers and the URL, so that a
 // server that repeats it (many show a failed request in full) does not put it in our errors.
-// So is the server's name where something else is displayed for it.
-func secretsOf(h http.Header, u *url.URL, host bool) rpc.Redactor {
+// So are the server's name and path where something else is displayed for the URL.
+func secretsOf(h http.Header, u *url.URL, whole bool) rpc.Redactor {
 	var secrets []string
 	add := func(s string) {
 		// A version says nothing, and what a server says of the versions it speaks must be understood.
@@ -197,9 +200,18 @@ func secretsOf(h http.Header, u *url.URL, host bool) rpc.Redactor {
 		add(p)
 		add(url.QueryEscape(p))
 	}
-	if host {
+	if whole {
 		add(u.Host)
 		add(u.Hostname())
+		add(u.Path)
+		add(u.EscapedPath())
+		for _, path := range [...]string{u.Path, u.EscapedPath()} {
+			for part := range strings.SplitSeq(path, "/") {
+				if len(part) >= shortPath {
+					add(part)
+				}
+			}
+		}
 	}
 	add(u.RawQuery)
 	for _, values := range u.Query() {

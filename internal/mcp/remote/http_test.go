@@ -413,4 +413,20 @@ func TestDisplay(t *testing.T) {
 	if f := failed(t, err, rpc.Start); !strings.HasPrefix(f.Msg, "mcp:x answered HTTP 502") {
 		t.Errorf("failure is %q", f.Msg)
 	}
+	// Many servers name the path that they do not know.
+	for _, path := range []string{"/a/b", "/s/secret%20path/mcp", "/s/secretpath/mcp?x=y"} {
+		u, err := url.Parse(s.URL + path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		echo := newServer(t, map[string]handler{"server/discover": func(w http.ResponseWriter, _ *http.Request, _ *seen) {
+			w.WriteHeader(http.StatusInternalServerError)
+			fmt.Fprintf(w, "Cannot POST %s, nor %s; messages and %q neither", u.Path, u.EscapedPath(), strings.Split(u.EscapedPath(), "/")[2])
+		}})
+		_, err = Dial(t.Context(), Options{URL: echo.URL + path, Display: "mcp:x"})
+		f := failed(t, err, rpc.Start)
+		if !strings.Contains(f.Msg, "Cannot POST [secret], nor [secret]; messages and") || strings.Contains(f.Msg, "secret%20path") || strings.Contains(f.Msg, "secretpath") {
+			t.Errorf("of %s it says %q", path, f.Msg)
+		}
+	}
 }

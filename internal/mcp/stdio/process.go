@@ -40,10 +40,8 @@ type process struct {
 // start starts the command of o. Its errors are a [*rpc.Failure] or ctx's own.
 func start(ctx context.Context, o *Options) (*process, error) {
 	failed := func(err error) error {
-		if e, ok := errors.AsType[*rpc.Failure](err); ok {
-			return e
-		}
-		return &rpc.Failure{Reason: rpc.Start, Msg: err.Error()}
+		// The command and the directory are named, which may be secret themselves.
+		return &rpc.Failure{Reason: rpc.Start, Msg: redactor(o.Redact).Text(err.Error())}
 	}
 	path, err := locate(o.Command, o.Dir, o.Env)
 	if err != nil {
@@ -161,7 +159,7 @@ func execError(o *Options, err error) error {
 	case msg == syscall.ENOEXEC.Error():
 		hint = " (it is not a program for this machine, nor a script with an interpreter in its first line)"
 	}
-	return &rpc.Failure{Reason: rpc.Start, Msg: fmt.Sprintf("command %q could not be started: %s%s", o.Command, msg, hint)}
+	return fmt.Errorf("command %q could not be started: %s%s", o.Command, msg, hint)
 }
 
 // watch ends the group with its leader, and waits for the leader. It ends with the process.

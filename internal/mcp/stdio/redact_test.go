@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -75,6 +77,35 @@ func TestRefusalsHoldNoSecrets(t *testing.T) {
 			}
 			if strings.Contains(log.String(), "1234") {
 				t.Errorf("the log holds the secret: %s", log.String())
+			}
+		})
+	}
+}
+
+// What cannot be started is told without the secrets in its command and directory.
+func TestStartErrorsHoldNoSecrets(t *testing.T) {
+	dir := t.TempDir()
+	script := filepath.Join(dir, "hunter2", "script")
+	if err := os.Mkdir(filepath.Dir(script), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(script, []byte("#!/no/such/interpreter\n"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	for _, tt := range []struct {
+		name, command, dir, want string
+	}{
+		{"command", filepath.Join(dir, "hunter2", "nothing"), "", `command "[redacted]" does not exist`},
+		{"name", "hunter2-server", "", `command "[redacted]" not found in PATH`},
+		{"interpreter", script, "", `command "[redacted]" could not be started`},
+		{"directory", "true", filepath.Join(dir, "hunter2", "nowhere"), `working directory "[redacted]" does not exist`},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			o := fakeOptions(t, "plain")
+			o.Command, o.Dir, o.Redact = tt.command, tt.dir, []string{tt.command, tt.dir}
+			_, err := Dial(t.Context(), o)
+			if f := failure(t, err); f.Reason != rpc.Start || !strings.Contains(f.Error(), tt.want) || strings.Contains(f.Error(), "hunter2") {
+				t.Errorf("Dial = %s: %q, want %q", f.Reason, f.Error(), tt.want)
 			}
 		})
 	}
