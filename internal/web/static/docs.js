@@ -174,7 +174,13 @@
     const lists = [all, ...byTag.values()];
     // linked is the operation that the page's address leads to, if it does to one.
     const linked = () => {
-      const [tag, id] = decodeURIComponent(location.hash).slice(2).split('/');
+      let link;
+      try {
+        link = decodeURIComponent(location.hash);
+      } catch {
+        return undefined; // somebody's percent sign
+      }
+      const [tag, id] = link.slice(2).split('/');
       return all.find((o) => o.tag === tag && o.id === id);
     };
     // choose makes the document of what is to be shown; an operation that was linked to is there in any case.
