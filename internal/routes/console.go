@@ -13,6 +13,7 @@ const (
 	keptCalls, shownCalls = 1000, 100
 
 	maxStreams = 100         // visitors at a time
+	operators  = 10          // of these, that only administrators can be: who may call must not be able to lock them out
 	freshFor   = time.Second // how long one look at the status does for all of them
 )
 
@@ -77,10 +78,14 @@ func (c *Console) Record(call *bridge.Call, e Ending) {
 func (c *Console) Close() { c.end() }
 
 // enter counts a visitor in, until the returned function is called. It is nil if there are too many.
-func (c *Console) enter() (leave func()) {
+func (c *Console) enter(admin bool) (leave func()) {
+	room := maxStreams
+	if !admin {
+		room -= operators
+	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.streams == maxStreams {
+	if c.streams >= room {
 		return nil
 	}
 	c.streams++

@@ -45,7 +45,7 @@ func (s *server) consoleEvents(x *exchange, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	leave := s.Console.enter()
+	leave := s.Console.enter(c.Scopes.Has(bridge.ScopeAdmin))
 	if leave == nil {
 		return &bridge.Error{
 			Kind: bridge.Overloaded, Op: "routes.console", RetryAfter: 10 * time.Second,

@@ -462,28 +462,37 @@ func TestConsoleAsksAgainWhoItIs(t *testing.T) {
 	})
 }
 
-// No more than a hundred look at a time; who leaves makes room, and the end of the bridge ends all.
+// No more than a hundred look at a time, of whom ten administrate; who leaves makes room, and the end of the bridge ends all.
 func TestConsoleIsBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFixture()
 		f.opts.Console = NewConsole()
+		f.opts.Caller = newDoor().caller
 		h := f.handler()
-		var all []*looking
-		for range maxStreams {
-			all = append(all, watch(t, h, ""))
-		}
-		synctest.Wait()
-		refused := func(code bridge.Kind) {
+		refused := func(key string, code bridge.Kind) {
 			t.Helper()
 			w := httptest.NewRecorder()
-			h.ServeHTTP(w, httptest.NewRequest(http.MethodGet, "http://localhost/console/events", nil))
+			r := httptest.NewRequest(http.MethodGet, "http://localhost/console/events", nil)
+			r.Header.Set("X-API-Key", key)
+			h.ServeHTTP(w, r)
 			if w.Code != http.StatusServiceUnavailable || w.Header().Get("Retry-After") == "" || !strings.Contains(w.Body.String(), string(code)) {
 				t.Errorf("status %d, %v, %s; want 503 %s", w.Code, w.Header(), w.Body, code)
 			}
 		}
-		refused(bridge.Overloaded)
+		var all []*looking
+		for range maxStreams - operators {
+			all = append(all, watch(t, h, "ada"))
+		}
+		synctest.Wait()
+		refused("ada", bridge.Overloaded)
+		for range operators {
+			all = append(all, watch(t, h, "root"))
+		}
+		synctest.Wait()
+		refused("root", bridge.Overloaded)
 		all[0].leave()
-		all[0] = watch(t, h, "")
+		refused("ada", bridge.Overloaded)
+		all[0] = watch(t, h, "root")
 		synctest.Wait()
 		if all[0].status != http.StatusOK {
 			t.Errorf("status %d, though somebody has left", all[0].status)
@@ -493,7 +502,7 @@ func TestConsoleIsBounded(t *testing.T) {
 		for _, l := range all {
 			<-l.ended
 		}
-		refused(bridge.NotReady)
+		refused("root", bridge.NotReady)
 		if f.opts.Console.streams != 0 || f.opts.Console.latest != nil {
 			t.Errorf("%d streams are left", f.opts.Console.streams)
 		}
