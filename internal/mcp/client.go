@@ -52,6 +52,10 @@ func (c *Client) Call(ctx context.Context, r bridge.Request, letGo func()) (*bri
 		q.Progress = func(json.RawMessage) {} // it is asked for all the same, since it resets the idle clock
 	}
 	if r.Resume != nil {
+		if !c.conn.Peer().Modern() { // it would begin the call anew
+			letGo()
+			return nil, &bridge.Error{Kind: bridge.Malformed, Op: "mcp.Call", Msg: "There is no call that waits under this requestState, or no longer; make the call anew, without it."}
+		}
 		q.Params = slices.Concat(r.Resume, []byte{','}, r.Tool.Params)
 	}
 	asked := ctx

@@ -80,6 +80,32 @@ func TestAskerEndsInLine(t *testing.T) {
 	})
 }
 
+// What goes on with a call is for servers that know of such; another would begin it anew.
+func TestResumeNeedsThoseWhoKnow(t *testing.T) {
+	for protocol, want := range map[string]bridge.Kind{"2025-11-25": bridge.Malformed, "2026-07-28": ""} {
+		var sent []string
+		c := &Client{name: "s", conn: &fakeConn{done: make(chan struct{}), server: &fakeServer{
+			peer: &rpc.Peer{Protocol: protocol},
+			do: func(_ context.Context, r *rpc.Request) (string, error) {
+				sent = append(sent, string(r.Params))
+				return `{"content":[]}`, nil
+			},
+		}}}
+		freed := 0
+		_, err := c.Call(t.Context(), bridge.Request{Tool: &bridge.Tool{Params: []byte(`"name":"t"`), Target: &bridge.Target{}}, Resume: []byte(`"requestState":"x"`)}, func() { freed++ })
+		kind := bridge.Kind("")
+		if err != nil {
+			kind = bridge.KindOf(err)
+		}
+		if kind != want || freed != 1 {
+			t.Errorf("%s: err = %v, and the slot was given back %d times", protocol, err, freed)
+		}
+		if told := want == ""; told != (len(sent) == 1) || told && sent[0] != `"requestState":"x","name":"t"` {
+			t.Errorf("%s: the server got %q", protocol, sent)
+		}
+	}
+}
+
 // A server's error is told with its data, which may say what to do first, unless that is large.
 func TestErrorData(t *testing.T) {
 	c := &Client{name: "s"}

@@ -16,7 +16,7 @@ import (
 func (p *peer) call(ctx context.Context, req *mcp.CallToolRequest) (mcp.Result, error) {
 	rq := p.request(req)
 	switch {
-	case holds(req) && waitsHere(req.Params.RequestState):
+	case holds(req) && p.s.waitsHere(req.Params.RequestState):
 		return p.goOn(ctx, rq, req)
 	case holds(req):
 		return p.hold(ctx, rq, req)

@@ -40,9 +40,6 @@ type held struct {
 	timer *time.Timer       // ends a call whose client does not come back; the same
 }
 
-// statePrefix begins the states of calls that wait here; all others are their servers'.
-const statePrefix = "bridge:"
-
 var (
 	errTooLate = &bridge.Error{Kind: bridge.DeadlineExceeded, Op: "publish.park", Msg: "The server asked something, and the client did not answer it in time."}
 	errCrowded = &bridge.Error{Kind: bridge.RateLimited, Op: "publish.park", RetryAfter: 10 * time.Second, Msg: "The server asks something, but too many calls wait for an answer already; answer some of them, or try again later."}
@@ -194,7 +191,7 @@ func parseReplies(asked []bridge.Question, responses []byte) (_ map[string]bridg
 
 // park keeps a call that waits for its client, and returns the state that names it.
 func (s *Server) park(k *held) (state string, err error) {
-	state = statePrefix + newID()
+	state = s.states + newID()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	n := 0
@@ -233,4 +230,4 @@ func (s *Server) unpark(state string, owner bridge.Owner, name string) *held {
 }
 
 // waitsHere reports whether a state is one of ours.
-func waitsHere(state string) bool { return strings.HasPrefix(state, statePrefix) }
+func (s *Server) waitsHere(state string) bool { return strings.HasPrefix(state, s.states) }

@@ -13,6 +13,7 @@ package publish
 import (
 	"cmp"
 	"context"
+	"crypto/rand"
 	"log/slog"
 	"maps"
 	"net/http"
@@ -54,6 +55,9 @@ type Server struct {
 	opts  Options
 	log   *slog.Logger
 	names names
+	// states begins the states of calls that wait here. All others are their servers', also of
+	// servers that are bridges themselves.
+	states string
 
 	stateful, stateless http.Handler
 
@@ -84,6 +88,7 @@ func New(o Options) *Server {
 	o.PageBytes = cmp.Or(o.PageBytes, 4<<20)
 	s := &Server{
 		opts: o, log: cmp.Or(o.Log, slog.New(slog.DiscardHandler)),
+		states:  "bridge:" + rand.Text() + ":",
 		changed: make(chan struct{}),
 		parked:  map[string]*held{}, sessions: map[string]*session{}, owners: map[bridge.Owner]int{}, watchers: map[*peer]struct{}{},
 	}

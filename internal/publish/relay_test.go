@@ -89,6 +89,32 @@ func TestRelay(t *testing.T) {
 	}
 }
 
+// A server that is a bridge itself has states that look like ours.
+func TestRelayOfBridge(t *testing.T) {
+	f := newFixture(t, asks())
+	f.serve()
+	other := New(f.opts)
+	state, err := other.park(&held{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer other.unpark(state, bridge.Owner{}, "")
+	f.client = func(_ context.Context, r bridge.Request) (*bridge.Result, error) {
+		if r.Resume == nil {
+			b := []byte(strings.Replace(wanted, `op\u0061que`, state, 1))
+			return &bridge.Result{Raw: b, Wanted: bridge.ParseWanted(b)}, nil
+		}
+		return newResult(fmt.Sprintf(`{"content":[{"type":"text","text":%q}]}`, r.Resume)), nil
+	}
+	if r := f.modernly("tools/call", "demo__add", `"name":"demo__add"`, `{"elicitation":{}}`); !strings.Contains(r.body, state) {
+		t.Fatalf("asked %d %s", r.status, r.body)
+	}
+	r := f.modernly("tools/call", "demo__add", `"name":"demo__add","requestState":"`+state+`","inputResponses":{"n":{"action":"decline"}}`, `{"elicitation":{}}`)
+	if r.status != http.StatusOK || !strings.Contains(r.body, state) || !strings.Contains(r.body, "decline") {
+		t.Errorf("went on with %d %s", r.status, r.body)
+	}
+}
+
 // A client that cannot be asked is told so.
 func TestNobodyToAsk(t *testing.T) {
 	f := newFixture(t, asks())
