@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"io"
 	"net/http"
 	"os"
@@ -343,6 +344,47 @@ func TestQuestionsBehindBridge(t *testing.T) {
 					}
 				}
 			})
+		}
+	}
+}
+
+// Clients without sessions are asked through two bridges, too: the call waits in the one that has the server.
+func TestQuestionsBehindBridgeOverMCP(t *testing.T) {
+	b := start(t, asking(t), nil)
+	b.ready()
+	a := start(t, map[string]server{"b": {"url": b.base + "/mcp", "elicitation": true}}, nil)
+	a.ready()
+	call := func(name, more string) (answer struct {
+		Result struct {
+			RequestState  string
+			InputRequests map[string]any
+			Content       []struct{ Text string }
+		}
+	}) {
+		t.Helper()
+		body := `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"` + name + `","arguments":{"who":"you"}` + more +
+			`,"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{"elicitation":{}}}}}`
+		res := a.do("POST", "/mcp", body, "Accept", "application/json, text/event-stream", "Mcp-Protocol-Version", "2026-07-28", "Mcp-Method", "tools/call", "Mcp-Name", name)
+		message := res.body
+		if i := bytes.LastIndex(message, []byte("data: {")); i >= 0 {
+			message = message[i+len("data: "):]
+		}
+		if err := json.Unmarshal(message, &answer); err != nil {
+			t.Fatalf("%v: %d %s", err, res.StatusCode, res.body)
+		}
+		return answer
+	}
+	for _, origin := range []string{"http", "stdio", "modern", "pipe"} {
+		name := "b__" + origin + "__ask"
+		asked := call(name, "").Result
+		if len(asked.InputRequests) != 1 || asked.RequestState == "" {
+			t.Fatalf("%s asks %+v", name, asked)
+		}
+		for id := range asked.InputRequests {
+			got := call(name, fmt.Sprintf(`,"requestState":%q,"inputResponses":{%q:{"action":"accept","content":{"name":"Ada"}}}`, asked.RequestState, id)).Result
+			if len(got.Content) != 1 || got.Content[0].Text != "hello Ada" {
+				t.Errorf("%s answers %+v", name, got)
+			}
 		}
 	}
 }
