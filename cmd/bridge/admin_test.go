@@ -14,6 +14,7 @@ import (
 	"testing"
 
 	"mcpbridge/internal/mcptest"
+	"mcpbridge/internal/redistest"
 	"mcpbridge/internal/routes"
 )
 
@@ -179,8 +180,8 @@ func TestAdminRefusals(t *testing.T) {
 // when it comes back without its data.
 func TestAdminSharedByBridges(t *testing.T) {
 	remote := mcptest.Start(t, mcptest.HTTPRaw, "ok")
-	redis := startRedis(t)
-	more := map[string]any{"sources": map[string]any{"redis": redis.url()}}
+	redis := redistest.Start(t)
+	more := map[string]any{"sources": map[string]any{"redis": redis.URL()}}
 	a, b := start(t, map[string]server{}, more), start(t, map[string]server{}, more)
 	a.ready()
 	b.ready()
@@ -194,7 +195,7 @@ func TestAdminSharedByBridges(t *testing.T) {
 	b.put("/admin/servers/shared", fmt.Sprintf(`{"url":%q,"title":"B"}`, remote.URL), http.StatusOK, "If-Match", version)
 	wantProblem(t, a.put("/admin/servers/shared", good, 412, "If-Match", version), 412, "precondition-failed", "")
 
-	redis.kill()
+	redis.Kill()
 	for _, p := range []*process{a, b} {
 		p.call("shared", "echo", `{"message":"without Redis"}`, 200)
 		wantProblem(t, p.put("/admin/servers/other", good, 503), 503, "store-unavailable", "redis")
@@ -203,7 +204,7 @@ func TestAdminSharedByBridges(t *testing.T) {
 	p.ready()
 	p.call("of-the-file", "echo", `{"message":"x"}`, 200)
 
-	redis.start() // empty
+	redis.Restart(t) // empty
 	until(t, "a new server is kept", func() bool {
 		res := a.do("PUT", "/admin/servers/other", good)
 		return res.StatusCode == http.StatusCreated || res.StatusCode == http.StatusOK
@@ -224,8 +225,8 @@ func TestAdminSharedByBridges(t *testing.T) {
 // Of many who change one version, one does, through whichever bridge; and nobody's change is half done.
 func TestAdminRaces(t *testing.T) {
 	remote := mcptest.Start(t, mcptest.HTTPRaw, "ok")
-	redis := startRedis(t)
-	more := map[string]any{"sources": map[string]any{"redis": redis.url()}}
+	redis := redistest.Start(t)
+	more := map[string]any{"sources": map[string]any{"redis": redis.URL()}}
 	a, b := start(t, map[string]server{}, more), start(t, map[string]server{}, more)
 	entry := func(n int) string { return fmt.Sprintf(`{"url":%q,"title":"%d"}`, remote.URL, n) }
 	etag := a.put("/admin/servers/s", entry(0), http.StatusCreated).Header.Get("ETag")

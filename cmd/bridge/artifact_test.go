@@ -12,6 +12,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"mcpbridge/internal/redistest"
 )
 
 // onEveryStore runs a test over each store, with a bridge that has these servers.
@@ -21,7 +23,7 @@ func onEveryStore(t *testing.T, servers func() map[string]server, test func(t *t
 		p.ready()
 		test(t, p)
 	})
-	for name, url := range map[string]func(t *testing.T) string{"redis": func(t *testing.T) string { return startRedis(t).url() }, "cluster": redisCluster} {
+	for name, url := range map[string]func(t *testing.T) string{"redis": func(t *testing.T) string { return redistest.Start(t).URL() }, "cluster": redisCluster} {
 		t.Run(name, func(t *testing.T) {
 			p := start(t, servers(), map[string]any{"artifacts": map[string]any{"store": url(t)}})
 			p.ready()
@@ -239,7 +241,7 @@ func testList(t *testing.T, p *process) {
 
 // Fifty megabytes of text are an artifact, and a field of it is fetched alone.
 func TestHugeArtifact(t *testing.T) {
-	onEveryStore(t, func() map[string]server { return map[string]server{"ok": mode(t, "ok")} }, func(t *testing.T, p *process) {
+	onEveryStore(t, func() map[string]server { return map[string]server{"ok": with(mode(t, "ok"), "timeout", "5m")} }, func(t *testing.T, p *process) {
 		const size = 50 << 20
 		began := time.Now()
 		res := p.call("ok", "huge", fmt.Sprintf(`{"bytes":%d}`, size), 200)

@@ -17,6 +17,7 @@ import (
 	"mcpbridge/internal/config"
 	"mcpbridge/internal/identity"
 	"mcpbridge/internal/mcptest"
+	"mcpbridge/internal/redistest"
 )
 
 // newKey returns an API key and its entry in a configuration, with more settings.
@@ -338,9 +339,9 @@ func TestKeysAreReplaced(t *testing.T) {
 
 // Two bridges with one Redis share what a caller may spend; without it each counts for itself.
 func TestBridgesShareRates(t *testing.T) {
-	redis := startRedis(t)
+	redis := redistest.Start(t)
 	key, entry := newKey(t, "ci", map[string]any{"rate": "6/h"})
-	more := map[string]any{"artifacts": map[string]any{"store": redis.url()}, "auth": map[string]any{"keys": []any{entry}}}
+	more := map[string]any{"artifacts": map[string]any{"store": redis.URL()}, "auth": map[string]any{"keys": []any{entry}}}
 	demo := map[string]server{"demo": {"command": "bridge", "args": []string{"demo"}}}
 	bridges := []*process{start(t, demo, more), start(t, demo, more)}
 	for _, p := range bridges {
@@ -368,7 +369,7 @@ func TestBridgesShareRates(t *testing.T) {
 	if n := spend(8); n != 2 {
 		t.Errorf("%d more calls passed, want the 2 that were left of 6", n)
 	}
-	redis.kill()
+	redis.Kill()
 	if n := spend(4); n != 0 {
 		t.Errorf("%d calls passed when the Redis had gone: each bridge knew that all is spent", n)
 	}

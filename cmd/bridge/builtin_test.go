@@ -5,6 +5,8 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+
+	"mcpbridge/internal/redistest"
 )
 
 // everybody may call everything, the built-in tools too.
@@ -13,7 +15,7 @@ var everybody = map[string]any{"anonymous": map[string]any{"allow": []string{"*/
 // The built-in tools are listed, documented and called like any other, over each store.
 func TestBuiltinTools(t *testing.T) {
 	for name, store := range map[string]func(t *testing.T) string{
-		"memory": func(*testing.T) string { return "memory" }, "redis": func(t *testing.T) string { return startRedis(t).url() }, "cluster": redisCluster,
+		"memory": func(*testing.T) string { return "memory" }, "redis": func(t *testing.T) string { return redistest.Start(t).URL() }, "cluster": redisCluster,
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := start(t, map[string]server{"ok": mode(t, "ok"), "exact": mode(t, "exact")}, map[string]any{"auth": everybody, "artifacts": map[string]any{"store": store(t)}})
@@ -118,15 +120,15 @@ func TestBuiltinToolsAreOptIn(t *testing.T) {
 
 // Without their store the built-in tools fail as reading does, and are there again when it is.
 func TestBuiltinToolsWithoutRedis(t *testing.T) {
-	redis := startRedis(t)
-	p := start(t, map[string]server{"ok": mode(t, "ok")}, map[string]any{"auth": everybody, "artifacts": map[string]any{"store": redis.url()}})
+	redis := redistest.Start(t)
+	p := start(t, map[string]server{"ok": mode(t, "ok")}, map[string]any{"auth": everybody, "artifacts": map[string]any{"store": redis.URL()}})
 	p.ready()
 	ref := p.call("ok", "echo", `{"message":"x"}`, 200).Header.Get("Artifact-Ref")
-	redis.kill()
+	redis.Kill()
 	for range 10 { // more than open a circuit
 		p.problem("bridge", "get_artifact_field", `{"ref":"`+ref+`"}`, http.StatusServiceUnavailable, "store-unavailable", "")
 	}
-	redis.start()
+	redis.Restart(t)
 	until(t, "there is an answer again", func() bool {
 		return p.do("POST", "/tools/bridge/get_artifact_field", `{"ref":"`+ref+`"}`).StatusCode == http.StatusUnprocessableEntity // it is gone
 	})

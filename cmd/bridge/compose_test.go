@@ -15,6 +15,8 @@ import (
 	"time"
 
 	"go.yaml.in/yaml/v3"
+
+	"mcpbridge/internal/redistest"
 )
 
 // A composeFile is what tests read of docker-compose.yml.
@@ -61,9 +63,7 @@ type args []string
 func startComposed(t *testing.T, changes ...string) *composed {
 	t.Helper()
 	file := readCompose(t)
-	redis := &redisServer{t: t, port: freePort(t)}
-	redis.run(append(file.Services["redis"].Command[1:], "--port", redis.port, "--bind", "127.0.0.1")...)
-	t.Cleanup(redis.kill)
+	redis := redistest.Start(t, file.Services["redis"].Command[1:]...)
 
 	c := &composed{t: t, balancer: "127.0.0.1:" + freePort(t), stats: filepath.Join(t.TempDir(), "stats")}
 	text, err := os.ReadFile(filepath.Join("../..", file.Configs["balancer"].File))
@@ -78,7 +78,7 @@ func startComposed(t *testing.T, changes ...string) *composed {
 		at := "127.0.0.1:" + freePort(t)
 		balancer = replaced(t, balancer, name+":8080", at)
 		path := filepath.Join(t.TempDir(), "bridge.yaml")
-		changes := append([]string{"command: /bridge", "command: bridge", "redis://redis:6379", redis.url()}, changes...)
+		changes := append([]string{"command: /bridge", "command: bridge", "redis://redis:6379", redis.URL()}, changes...)
 		write(t, path, replaced(t, file.Configs[service.Configs[0].Source].Content, changes...))
 		command := slices.Clone(service.Command)
 		command[slices.Index(command, service.Configs[0].Target)] = path

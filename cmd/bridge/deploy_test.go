@@ -21,6 +21,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"mcpbridge/internal/config"
+	"mcpbridge/internal/redistest"
 )
 
 // toEnd is how long the processes of servers have to end after shutdownGrace.
@@ -76,7 +77,7 @@ func manifests(t *testing.T, path string) map[string]manifest {
 // The command and the configuration of the manifests work, with their secrets in
 // files, and the probes ask for paths that answer.
 func TestKubernetes(t *testing.T) {
-	redis := startRedis(t)
+	redis := redistest.Start(t)
 	all := manifests(t, "../../deploy/kubernetes/bridge.yaml")
 	secret := manifests(t, "../../deploy/kubernetes/secret.yaml")["Secret"]
 	app, appEntry := newKey(t, "app", nil)
@@ -89,7 +90,7 @@ func TestKubernetes(t *testing.T) {
 		case "prometheus-hash":
 			value = scraperEntry["hash"].(string)
 		case "redis-url":
-			value = replaced(t, value, "redis://mcp-bridge-redis:6379", redis.url())
+			value = replaced(t, value, "redis://mcp-bridge-redis:6379", redis.URL())
 		}
 		write(t, filepath.Join(dir, name), value)
 	}
@@ -164,46 +165,6 @@ func TestTimesToStop(t *testing.T) {
 		t.Fatal(err)
 	}
 	wantTime(t, "TimeoutStopSec", time.Duration(seconds)*time.Second, "mcpServers: {}\nbridge: {drainDelay: 5s}")
-}
-
-// What deploy/README.md says is done, as by a reader of docs/.
-func TestDeployREADME(t *testing.T) {
-	r := newReader(t)
-	deploy, err := filepath.Abs("../../deploy")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Symlink(deploy, filepath.Join(r.dir, "deploy")); err != nil {
-		t.Fatal(err)
-	}
-	blocks := fences(t, filepath.Join(deploy, "README.md"))
-	ran := 0
-	for i, b := range blocks {
-		switch {
-		case b.file != "":
-			write(t, filepath.Join(r.dir, b.file), r.here(b.text))
-		case b.lang == "sh" && !strings.HasPrefix(b.note, "not run: "):
-			ran++
-			shown := i+1 < len(blocks) && blocks[i+1].output
-			want := ""
-			if shown {
-				want = blocks[i+1].text
-			}
-			r.sh(b, want, shown)
-		}
-	}
-	if ran != 4 {
-		t.Errorf("%d blocks were run", ran)
-	}
-	text, err := os.ReadFile(filepath.Join(deploy, "README.md"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, rule := range alertRules(t) {
-		if !bytes.Contains(text, []byte("| `"+rule.Alert+"` |")) {
-			t.Errorf("it does not say what to do about %s", rule.Alert)
-		}
-	}
 }
 
 // systemd finds nothing to say about the unit, and little that it could still be kept from.
@@ -380,6 +341,19 @@ func TestMetricsThatAreAskedFor(t *testing.T) {
 			if !slices.Contains(ofPrometheus, label) && !strings.Contains(text, label+`="`) {
 				t.Errorf("there is no label %s: %s", label, expr)
 			}
+		}
+	}
+}
+
+// For every alert there is what to do about it.
+func TestAlertsAreExplained(t *testing.T) {
+	text, err := os.ReadFile("../../deploy/README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, rule := range alertRules(t) {
+		if !bytes.Contains(text, []byte("| `"+rule.Alert+"` |")) {
+			t.Errorf("it does not say what to do about %s", rule.Alert)
 		}
 	}
 }

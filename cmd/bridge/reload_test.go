@@ -217,7 +217,10 @@ func TestReloadBadFile(t *testing.T) {
 			t.Errorf("%s: what is served has changed", tt.name)
 		}
 		f.replace(f.text(good))
-		until(t, "the good file is back, after: "+tt.name, func() bool { return !p.config().Stale })
+		until(t, "the good file is back, after: "+tt.name, func() bool {
+			now := p.config()
+			return !now.Stale && now.Reloads > before.Reloads
+		})
 	}
 	if p.pid("ok") != pid {
 		t.Error("the process is another one")

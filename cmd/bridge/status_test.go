@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"mcpbridge/internal/redistest"
 	"mcpbridge/internal/routes"
 )
 
@@ -104,15 +105,15 @@ func TestStatusOfArtifacts(t *testing.T) {
 		t.Errorf("artifacts in memory: %+v", a)
 	}
 
-	redis := startRedis(t)
-	p = start(t, servers(), map[string]any{"artifacts": map[string]any{"store": redis.url()}})
+	redis := redistest.Start(t)
+	p = start(t, servers(), map[string]any{"artifacts": map[string]any{"store": redis.URL()}})
 	p.ready()
 	p.call("ok", "echo", `{"message":"x"}`, 200)
 	st, _, _ = p.status()
 	if a := st.Artifacts; a == nil || a.Store != "redis" || a.Down || a.Kept != 1 || a.Failed != 0 || a.Count != nil || a.Bytes != nil || a.Evicted != nil {
 		t.Errorf("artifacts in Redis: %+v", a)
 	}
-	redis.kill()
+	redis.Kill()
 	p.call("ok", "echo", `{"message":"x"}`, 200)
 	st, _, _ = p.status()
 	if a := st.Artifacts; a == nil || !a.Down || a.Kept != 1 || a.Failed != 1 {

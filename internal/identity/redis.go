@@ -27,6 +27,7 @@ const (
 type sharedRates struct {
 	client  redis.UniversalClient
 	limiter *redis_rate.Limiter
+	timeout time.Duration // of an exchange
 	log     *slog.Logger
 
 	mu    sync.Mutex
@@ -46,7 +47,7 @@ func NewSharedBudget(rawURL string, log *slog.Logger) (*Budget, error) {
 	o.MaxRetries = 1                                // a connection may have died while it was idle
 	client := redis.NewUniversalClient(o)
 	b := NewBudget()
-	b.rates = &sharedRates{client: client, limiter: redis_rate.NewLimiter(client), log: log}
+	b.rates = &sharedRates{client: client, limiter: redis_rate.NewLimiter(client), timeout: sharedTimeout, log: log}
 	return b, nil
 }
 
@@ -62,7 +63,7 @@ func (s *sharedRates) take(ctx context.Context, a account, l bridge.Limits) (lef
 	if !s.mayTry() {
 		return 0, false, false
 	}
-	tctx, cancel := context.WithTimeout(ctx, sharedTimeout)
+	tctx, cancel := context.WithTimeout(ctx, s.timeout)
 	defer cancel()
 	limit := redis_rate.Limit{Rate: 1, Period: max(time.Duration(float64(time.Second)/l.PerSecond), 1), Burst: max(l.Burst, 1)}
 	r, err := s.limiter.Allow(tctx, a.key(), limit)

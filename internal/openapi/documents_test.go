@@ -301,12 +301,15 @@ func TestMadeOnce(t *testing.T) {
 	cat := catalogue(t)
 	made := 0
 	render := func() []byte { made++; return []byte("{}") }
-	var wg sync.WaitGroup
+	var wg, asked sync.WaitGroup
+	asked.Add(20)
 	for range 20 {
 		wg.Go(func() {
 			doc := d.cache.get(1, cat.Servers, render)
 			doc.YAML()
 			doc.JSON()
+			asked.Done()
+			asked.Wait() // what is not of the catalogue goes with it
 			d.Prepare(cat)
 		})
 	}
