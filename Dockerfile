@@ -16,7 +16,7 @@ RUN go mod download
 COPY . .
 RUN CGO_ENABLED=0 go build -trimpath -buildvcs=false -ldflags=-s -o /bridge ./cmd/bridge
 
-FROM node:20-slim AS node
+FROM node:22-slim AS node
 COPY --from=build /bridge /usr/local/bin/bridge
 ENV HOME=/tmp npm_config_cache=/tmp/npm npm_config_update_notifier=false
 USER 1000:1000

@@ -40,7 +40,7 @@ type EndpointStatus struct {
 	ID bridge.EndpointID `json:"-"` // whose the row is
 
 	Name       string        `json:"name" doc:"As mcp:github."`
-	Endpoint   string        `json:"endpoint" doc:"How it is connected; what may be secret is hashed."`
+	Endpoint   string        `json:"endpoint,omitempty" doc:"How it is connected, for callers with the scope admin; what may be secret is hashed."`
 	Handles    []string      `json:"handles" nullable:"false" doc:"The servers that it serves."`
 	Connection string        `json:"connection" enum:"connected,connecting,none"`
 	Users      int           `json:"users" doc:"Calls that hold its client or wait for it."`
@@ -110,6 +110,7 @@ func (st Status) visibleIn(view *bridge.Snapshot) Status {
 	st.Endpoints = slices.DeleteFunc(st.Endpoints, func(e EndpointStatus) bool { return !seen[e.ID] })
 	for i := range st.Endpoints {
 		e := &st.Endpoints[i]
+		e.Endpoint = "" // a command line may have a secret in plain text
 		e.Handles = slices.DeleteFunc(slices.Clone(e.Handles), func(h string) bool { return view.Server(h) == nil })
 	}
 	st.Gates = slices.DeleteFunc(st.Gates, func(g GateStatus) bool { return g.ID != bridge.EndpointID{} && !seen[g.ID] })

@@ -20,7 +20,7 @@ func TestStatusShowsTheCallersServers(t *testing.T) {
 	b, d := id(3, "b"), id(4, "d")
 	all := Status{
 		Endpoints: []EndpointStatus{
-			{ID: mine, Name: "mcp:a", Handles: []string{"a"}},
+			{ID: mine, Name: "mcp:a", Endpoint: "serve --api-key=x", Handles: []string{"a"}},
 			{ID: others, Name: "others", Handles: []string{"a"}},
 			{ID: b, Name: "mcp:b", Handles: []string{"b", "c"}},
 			{ID: d, Name: "mcp:d", Handles: []string{"d"}},
@@ -32,8 +32,8 @@ func TestStatusShowsTheCallersServers(t *testing.T) {
 	var names []string
 	for _, e := range got.Endpoints {
 		names = append(names, e.Name)
-		if len(e.Handles) != 1 || e.Handles[0] == "b" {
-			t.Errorf("%s shows the handles %q", e.Name, e.Handles)
+		if len(e.Handles) != 1 || e.Handles[0] == "b" || e.Endpoint != "" {
+			t.Errorf("%s shows the handles %q, and %q", e.Name, e.Handles, e.Endpoint)
 		}
 	}
 	for _, g := range got.Gates {
