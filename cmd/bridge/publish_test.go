@@ -360,7 +360,8 @@ func TestQuestionsBehindBridgeOverMCP(t *testing.T) {
 			InputRequests map[string]any
 			Content       []struct{ Text string }
 		}
-	}) {
+	},
+	) {
 		t.Helper()
 		body := `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"` + name + `","arguments":{"who":"you"}` + more +
 			`,"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{"elicitation":{}}}}}`
