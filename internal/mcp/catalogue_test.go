@@ -67,16 +67,21 @@ func TestServersAreIsolated(t *testing.T) {
 	})
 }
 
+// downUntil returns a server with one tool that cannot be connected until up is set.
+func downUntil(up *atomic.Bool) *fakeServer {
+	return &fakeServer{name: "s", do: tools(`{"name":"one"}`), connect: func(context.Context) error {
+		if up.Load() {
+			return nil
+		}
+		return &rpc.Failure{Reason: rpc.Start, Msg: "down"}
+	}}
+}
+
 // A server that is down at the start appears without a restart, and is asked less and less often until then.
 func TestReconnect(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var up atomic.Bool
-		s := &fakeServer{name: "s", do: tools(`{"name":"one"}`), connect: func(context.Context) error {
-			if up.Load() {
-				return nil
-			}
-			return &rpc.Failure{Reason: rpc.Start, Msg: "down"}
-		}}
+		s := downUntil(&up)
 		c := startCatalogue(t, s)
 		time.Sleep(4*time.Second + 8*time.Second + 16*time.Second + 8*time.Second) // delays and their jitter
 		if got := s.connects.Load(); got != 4 {
@@ -95,12 +100,7 @@ func TestReconnect(t *testing.T) {
 func TestNextAttemptIsKnown(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var up atomic.Bool
-		s := &fakeServer{name: "s", do: tools(`{"name":"one"}`), connect: func(context.Context) error {
-			if up.Load() {
-				return nil
-			}
-			return &rpc.Failure{Reason: rpc.Start, Msg: "down"}
-		}}
+		s := downUntil(&up)
 		c := startCatalogue(t, s)
 		entry := func() *bridge.Server {
 			synctest.Wait()

@@ -15,7 +15,6 @@ import (
 
 	"mcpbridge/internal/bridge"
 	"mcpbridge/internal/raw"
-	"mcpbridge/internal/web"
 )
 
 // apiVersion is the version of the fixed surface; it grows when that changes.
@@ -69,15 +68,6 @@ func (s *server) fixedRoutes() {
 			return err
 		}
 		p.write(x, r)
-		return nil
-	})
-	s.register(huma.Operation{
-		Method: http.MethodGet, Path: "/docs/bridge", OperationID: "get-bridge-docs", Tags: []string{"documents"},
-		Summary:     "See the document of the bridge's own operations",
-		Description: "A page that shows the document and can make the requests.",
-		Responses:   s.answers(htmlAnswer("The page.")),
-	}, func(x *exchange, r *http.Request) error {
-		web.Page{Title: "MCP Bridge: its own operations", Document: "../openapi-bridge.json", Assets: "assets/"}.ServeHTTP(x, r)
 		return nil
 	})
 }

@@ -10,19 +10,27 @@ import (
 )
 
 func (s *server) pageRoutes() {
-	s.register(huma.Operation{
-		Method: http.MethodGet, Path: "/docs", OperationID: "get-docs", Tags: []string{"documents"},
-		Summary:     "See the document of all tools",
-		Description: "A page that shows the document and can call the tools.",
-		Responses:   s.answers(htmlAnswer("The page.")),
-	}, func(x *exchange, r *http.Request) error {
-		web.Page{Title: "MCP Bridge", Document: "openapi.json", Assets: "docs/assets/"}.ServeHTTP(x, r)
-		return nil
-	})
+	for _, p := range []struct {
+		path, id, of string
+		page         web.Page
+	}{
+		{"/docs", "get-docs", "all tools", web.Page{Title: "MCP Bridge", Document: "openapi.json", Assets: "docs/assets/"}},
+		{"/docs/bridge", "get-bridge-docs", "the bridge's own operations", web.Page{Title: "MCP Bridge: its own operations", Document: "../openapi-bridge.json", Assets: "assets/"}},
+	} {
+		s.register(huma.Operation{
+			Method: http.MethodGet, Path: p.path, OperationID: p.id, Tags: []string{"documents"},
+			Summary:     "See the document of " + p.of,
+			Description: "A page that shows the document and can make its requests.",
+			Responses:   s.answers(htmlAnswer("The page.")),
+		}, func(x *exchange, r *http.Request) error {
+			p.page.ServeHTTP(x, r)
+			return nil
+		})
+	}
 	s.register(huma.Operation{
 		Method: http.MethodGet, Path: "/tools/{handle}/docs", OperationID: "get-server-docs", Tags: []string{"documents"},
 		Summary:     "See the document of one server's tools",
-		Description: "A page that shows the document and can call the tools.",
+		Description: "A page that shows the document and can make its requests.",
 		Parameters:  []*huma.Param{handleParam},
 		Responses:   s.answers(htmlAnswer("The page."), bridge.NotFound),
 	}, s.serverDocs)

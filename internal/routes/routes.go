@@ -142,7 +142,7 @@ func (s *server) routes() {
 	s.jobRoutes()       // GET, DELETE /jobs…, POST /jobs/{id}/input
 	s.documentRoutes()  // GET /openapi.json …
 	s.pageRoutes()      // GET /docs …
-	s.fixedRoutes()     // GET /openapi-bridge.json, /docs/bridge
+	s.fixedRoutes()     // GET /openapi-bridge.json
 	s.consoleRoutes()   // GET /, /console/events
 	s.healthRoutes()    // GET /healthz, /readyz
 	s.statusRoutes()    // GET /status
