@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Runs every test with the race detector: test.sh [more flags for go test]. The
+# Runs every test with the race detector. The
 # tests of cmd/bridge mostly wait, for programs that they start, so that parts
 # of them run side by side, and beside the other packages. The manifests are checked
 # in a module of their own.
@@ -35,7 +35,7 @@ for ((n = 0; n < parts; n++)); do
 done
 status=0
 mapfile -t others < <(go list ./... | grep -v '/cmd/bridge$')
-go test -race -timeout 20m "$@" "${others[@]}" || status=1
+go test -race -timeout 20m "${others[@]}" || status=1
 (cd deploy/kubernetes/check && go test ./...) || status=1
 for ((n = 0; n < parts; n++)); do
 	if wait "${pids[n]}"; then

@@ -18,10 +18,13 @@ func TestMetrics(t *testing.T) {
 	p.do("POST", "/tools/ok/echo", `[]`, "X-API-Key", mine)
 	p.do("POST", "/tools/s3cret/echo", `{}`, "X-API-Key", mine)
 	p.do("POST", "/tools/s3cret/echo", `{}`)
+	p.do("POST", "/tools/s3cret/echo", `{}`, "X-API-Key", mine, "Prefer", "wait=x")
+	p.do("GET", "/resources/s3cret/content?s3cret=1", "")
 	write(t, f.path, "{")
 	wants := []string{
 		`mcp_bridge_calls_total{code="",server="ok"} 2`,
 		`mcp_bridge_calls_total{code="malformed-request",server="ok"} 1`,
+		`mcp_bridge_calls_total{code="malformed-request",server=""} 1`,
 		`mcp_bridge_calls_total{code="not-found",server=""} 1`,
 		`mcp_bridge_call_duration_seconds_count{server="ok"} 3`,
 		`mcp_bridge_servers{state="ready"} 2`, // with the built-in one

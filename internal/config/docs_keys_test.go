@@ -97,7 +97,7 @@ var docKeys = []docKey{
 	{path: "bridge.pool.maxProcesses", restart: true, means: "Processes of servers. Above it the one idle longest is ended; if none is idle the call is 503."},
 	{path: "bridge.pool.connects", restart: true, means: "Connections that are being made at a time."},
 	{path: "bridge.pool.idleTimeout", means: "Default of the servers' `idleTimeout`. `0`: never."},
-	{path: "bridge.queue.maxWait", restart: true, means: "The longest that a call waits for admission. `0`: not at all."},
+	{path: "bridge.queue.maxWait", restart: true, means: "The longest that a call waits for admission; one begun with `respond-async` waits as long as it may take. `0`: not at all."},
 	{path: "bridge.queue.maxWaiting", restart: true, means: "Calls that may wait."},
 	{path: "bridge.queue.maxWaitingPerCaller", restart: true, means: "Calls of one caller that may wait."},
 	{path: "bridge.breaker.failures", restart: true, means: "Failures in a row that open a server's circuit. A failed connection opens it at once."},

@@ -130,6 +130,7 @@ func (s *Server) once(w *liveWriter, r *http.Request, rq request, in *incoming) 
 		defer stop()
 		r = r.WithContext(ctx)
 	}
+	in.resume = resumeOf(in.params)
 	rq.resume = in.resume
 	apart := in.method == "tools/call" && !s.checkParams(p, rq, in.name) // else the SDK compares them with headers
 	if apart {

@@ -56,7 +56,6 @@ func parseIncoming(body []byte) (*incoming, int64, error) {
 		in.name = raw.GetString(f.Params, "name")
 		in.args = raw.Get(f.Params, "arguments")
 		in.params = f.Params
-		in.resume = resumeOf(f.Params)
 		in.version = raw.GetString(raw.Get(f.Params, "_meta"), "io.modelcontextprotocol/protocolVersion")
 		if !raw.IsNull(f.ID) && f.Method != nil {
 			in.rawID = f.ID

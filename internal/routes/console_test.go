@@ -17,6 +17,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"mcpbridge/internal/bridge"
+	"mcpbridge/internal/jobs"
 	"mcpbridge/internal/openapi"
 )
 
@@ -361,6 +362,30 @@ func TestConsoleKeepsTheLatestCalls(t *testing.T) {
 		}
 		l.leave()
 	})
+}
+
+// A call that its caller left is that caller's, also where its end was not waited for.
+func TestConsoleKnowsWhoLeft(t *testing.T) {
+	f := newFixture().withJobs(t, jobs.Options{})
+	f.opts.Caller, f.opts.Console = newDoor().caller, NewConsole()
+	ctx, leave := context.WithCancel(t.Context())
+	f.client = func(ctx context.Context, _ bridge.Request) (*bridge.Result, error) {
+		leave()
+		<-ctx.Done()
+		return nil, ctx.Err()
+	}
+	r := httptest.NewRequestWithContext(ctx, http.MethodPost, "http://localhost/tools/demo/echo", strings.NewReader("{}"))
+	r.Header.Set("Content-Type", "application/json")
+	r.Header.Set("Accept", "text/event-stream")
+	r.Header.Set("X-API-Key", "ada")
+	func() {
+		defer func() { _ = recover() }() // how an answer is broken off
+		f.handler().ServeHTTP(httptest.NewRecorder(), r)
+	}()
+	calls := f.opts.Console.newest()
+	if len(calls) != 1 || calls[0].owner != (bridge.Owner{User: "ada"}) || calls[0].Code != bridge.Canceled {
+		t.Errorf("calls = %+v", calls)
+	}
 }
 
 // The page is for all, whatever they accept, and refers to what is below wherever it is.

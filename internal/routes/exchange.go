@@ -196,17 +196,18 @@ func (x *exchange) observe() {
 	if x.call == nil || x.asJob || x.status == http.StatusAccepted {
 		return
 	}
+	took := time.Since(x.start)
 	if !x.unknown {
-		x.s.Console.Record(x.call, Ending{ID: x.id, Status: x.status, Code: x.code, Took: time.Since(x.start), In: int64(x.in), Out: x.out})
+		x.s.Console.Record(x.call, Ending{ID: x.id, Status: x.status, Code: x.code, Took: took, In: int64(x.in), Out: x.out})
 	}
 	if x.s.Observe == nil {
 		return
 	}
 	server := x.call.Handle
-	if x.code == bridge.NotFound || x.caller.ID == "" && x.code != "" && x.unknown {
-		server = "" // it may be any text
+	if x.code == bridge.NotFound || x.unknown || x.code != "" && x.s.Bridge.Catalogue.Snapshot(x.caller).Server(server) == nil {
+		server = "" // it may be any text: what fails may do so before anybody looks for the server
 	}
-	x.s.Observe(server, x.code, time.Since(x.start))
+	x.s.Observe(server, x.code, took)
 }
 
 // logLine writes one line for a call, and for any other request that failed.

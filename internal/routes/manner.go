@@ -87,7 +87,7 @@ func (x *exchange) viaJob(r *http.Request, c *bridge.Call, m manner, answer func
 	if err != nil {
 		return err
 	}
-	x.call = &bridge.Call{Handle: c.Handle, Method: c.Method, Tool: c.Tool} // the job writes into c
+	x.call = &bridge.Call{Caller: caller, Handle: c.Handle, Method: c.Method, Tool: c.Tool} // the job writes into c
 	if m.async && m.wait == 0 {
 		return x.accepted(r, j)
 	}

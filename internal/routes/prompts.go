@@ -115,7 +115,6 @@ func promptRef(handle, prompt string) string {
 
 // askJSON makes a call that the body has the arguments of, and answers with its result as it came.
 func (x *exchange) askJSON(r *http.Request, c *bridge.Call) error {
-	x.call = c
 	return x.ask(r, c, func(a *bridge.Answer) {
 		x.send(r, http.StatusOK, "application/json", a.Result.Raw)
 	})

@@ -167,7 +167,6 @@ func resourcesRef(handle string) string { return "resources/" + url.PathEscape(h
 
 func (s *server) readResource(x *exchange, r *http.Request) error {
 	c := &bridge.Call{Handle: segment(r, "handle"), Method: bridge.ReadResource}
-	x.call = c
 	var err error
 	if c.Tool, err = only(r, "uri", "resource: GET /resources/{handle}/content?uri=…, with & and = in the URI percent-encoded"); err != nil {
 		return err
@@ -217,6 +216,7 @@ var varyContent = []string{"Accept"}
 // ask makes a call that waits for its answer, within the time that the request allows. Where
 // the server may ask something first, it goes on as a job if the server does.
 func (x *exchange) ask(r *http.Request, c *bridge.Call, answer func(*bridge.Answer)) (err error) {
+	x.call = c
 	if c.Caller, err = x.identify(r); err != nil {
 		return err
 	}
