@@ -7,7 +7,7 @@ import (
 
 const (
 	readBytes = 32 << 10 // read at once, at first
-	keptBytes = 1 << 20  // what the buffer for ordinary frames may grow to
+	keptBytes = 2 << 20  // what the buffer for ordinary frames may grow to
 )
 
 // A reader splits a server's output into lines.
@@ -84,11 +84,11 @@ func (r *reader) split(buf []byte, searched int, base *[]byte) []byte {
 }
 
 // grow returns a larger buffer with the same bytes. Ordinary ones double and stay; a large
-// one is used once, so it grows in few steps, the last to the limit, and pages that
+// one is used once, so it grows in few steps, none far beyond the limit, and pages that
 // nothing is read into cost nothing.
 func (r *reader) grow(buf []byte) []byte {
 	size := 2 * cap(buf)
-	if size > keptBytes {
+	if size > 2*keptBytes {
 		if size *= 2; size > r.limit/2 {
 			size = max(size/2, r.limit+1)
 		}

@@ -59,7 +59,7 @@ type writer struct {
 	busy   bool  // somebody writes, and will look at the queues when done
 	urgent []*frame
 	queue  []*frame
-	wg     sync.WaitGroup // the goroutine that waits for the pipe
+	wg     sync.WaitGroup // who writes, and the goroutine that waits for the pipe
 
 	// The fields below belong to whoever writes.
 	batch   []*frame
@@ -89,42 +89,55 @@ func newWriter(f *os.File, timeout time.Duration, broken func(error)) (*writer, 
 // submit takes a frame to be written, ahead of all queued ones if it is urgent. An
 // error means that none of it was or will be written.
 func (w *writer) submit(f *frame, urgent bool) error {
-	w.mu.Lock()
-	if w.err != nil {
-		defer w.mu.Unlock()
-		return w.err
+	mine, err := w.enqueue(f, urgent)
+	if mine {
+		w.write()
 	}
-	if w.busy {
-		if urgent {
-			w.urgent = append(w.urgent, f)
-		} else {
-			w.queue = append(w.queue, f)
-		}
-		w.mu.Unlock()
-		return nil
-	}
-	w.busy, f.taken = true, true
-	w.mu.Unlock()
+	return err
+}
 
-	w.batch = append(w.batch[:0], f)
+// enqueue is the first half of submit. Whoever is told that it is mine must call write, without
+// which nobody else writes, be it urgent or not.
+func (w *writer) enqueue(f *frame, urgent bool) (mine bool, err error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.err != nil {
+		return false, w.err
+	}
+	if urgent {
+		w.urgent = append(w.urgent, f)
+	} else {
+		w.queue = append(w.queue, f)
+	}
+	if mine = !w.busy; mine {
+		w.busy = true
+		w.wg.Add(1)
+	}
+	return mine, nil
+}
+
+// write is the second half of submit.
+func (w *writer) write() {
+	defer w.wg.Done()
 	for range ownBatches {
+		if !w.next() {
+			return
+		}
 		data := w.join()
 		n, err := w.tryWrite(data)
 		w.mark(n)
 		if err != nil {
 			w.fail(err)
-			return nil // whoever waits for the answer learns it from the connection's end
+			return // whoever waits for the answer learns it from the connection's end
 		}
 		if n < len(data) {
 			w.wg.Go(func() { w.drain(data, n) })
-			return nil
-		}
-		if !w.next() {
-			return nil
+			return
 		}
 	}
-	w.wg.Go(func() { w.drain(w.join(), 0) })
-	return nil
+	if w.next() {
+		w.wg.Go(func() { w.drain(w.join(), 0) })
+	}
 }
 
 // withdraw takes back a frame of which nothing was written, and reports whether

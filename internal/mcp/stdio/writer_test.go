@@ -6,6 +6,7 @@ import (
 	"errors"
 	"io"
 	"os"
+	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -91,6 +92,58 @@ func TestWriterUrgent(t *testing.T) {
 	if a.written.Load() == 0 || !c.touched.Load() || b.touched.Load() {
 		t.Error("touched and written do not say what was written")
 	}
+}
+
+// What is queued before it is written goes in one piece, without what was withdrawn meanwhile.
+func TestWriterTogether(t *testing.T) {
+	w, r, _ := testWriterPipe(t, time.Minute)
+	a, b, c, urgent := newFrame("a"), newFrame("b"), newFrame("c"), newFrame("urgent")
+	for _, f := range []*frame{a, b, c, urgent} {
+		if mine, err := w.enqueue(f, f == urgent); mine != (f == a) || err != nil {
+			t.Errorf("enqueue = %v, %v", mine, err)
+		}
+	}
+	if !w.withdraw(b) {
+		t.Error("a frame that nobody writes yet cannot be withdrawn")
+	}
+	w.write()
+	buf := make([]byte, 100)
+	if n, err := r.Read(buf); err != nil || string(buf[:n]) != "urgent\na\nc\n" {
+		t.Errorf("%q was written in one piece, %v", buf[:n], err)
+	}
+	if a.written.Load() == 0 || b.touched.Load() || c.written.Load() == 0 {
+		t.Error("touched and written do not say what was written")
+	}
+	// Whoever is to write finds nothing left.
+	if mine, err := w.enqueue(b, false); !mine || err != nil || !w.withdraw(b) {
+		t.Errorf("enqueue = %v, %v", mine, err)
+	}
+	w.write()
+	if mine, err := w.enqueue(newFrame("d"), false); !mine || err != nil {
+		t.Errorf("enqueue = %v, %v, though nobody writes", mine, err)
+	}
+	closed := make(chan struct{})
+	go func() { w.close(); close(closed) }()
+	for w.queued() {
+		runtime.Gosched()
+	}
+	select {
+	case <-closed:
+		t.Error("closed before the last one has written")
+	default:
+	}
+	w.write()
+	<-closed
+	if n, err := r.Read(buf); err != io.EOF {
+		t.Errorf("%q was written after the end, %v", buf[:n], err)
+	}
+}
+
+// queued reports whether something is queued.
+func (w *writer) queued() bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return len(w.queue) > 0
 }
 
 func TestWriterStuck(t *testing.T) {
