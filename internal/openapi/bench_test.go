@@ -98,8 +98,13 @@ func BenchmarkCheck(b *testing.B) {
 		"small": `{"property_00":"x","who":{"name":"A","age":7}}`,
 		"1KB":   `{"property_00":"x"` + kb.String() + `}`,
 	}
-	t := tool(b, "h", "t", bigSchema())
+	docs["plain"] = docs["small"]
 	for name, doc := range docs {
+		schema := bigSchema()
+		if name == "plain" {
+			schema = `{"type":"object","properties":{"property_00":{"type":"string"},"who":{"type":"object","required":["name"],"properties":{"age":{"type":"integer"}}}}}`
+		}
+		t := tool(b, "h", "t", schema)
 		b.Run(name, func(b *testing.B) {
 			b.SetBytes(int64(len(doc)))
 			b.ReportAllocs()

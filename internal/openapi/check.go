@@ -33,6 +33,7 @@ var large = make(chan struct{}, max(1, runtime.GOMAXPROCS(0)/2))
 
 // A checker checks documents against one schema. It is safe for concurrent use.
 type checker struct {
+	sketch *sketch // what most documents can be checked by; nil if the schema says more
 	plain  *jsonschema.Schema
 	nodes  int  // schemas in it
 	meters bool // a small document can be much work, too
@@ -54,6 +55,9 @@ var _ bridge.Checker = (*checker)(nil)
 // would be refused, an explicit null for an optional property that does not allow
 // null is cut; see [cutNulls].
 func (c *checker) Check(doc []byte) (out []byte, err error) {
+	if c.sketch != nil && c.sketch.fits(&reader{b: doc, depth: maxDocNesting}) {
+		return doc, nil
+	}
 	var v any
 	values := 0
 	if err = errTooLong; len(doc) <= maxDocBytes {

@@ -113,6 +113,7 @@ func (s *Schemas) Question(schema []byte) (bridge.Checker, error) {
 type reading struct {
 	source *source
 	schema *jsonschema.Schema // nil if it does not compile
+	sketch *sketch            // nil if there is none
 	why    error              // it does not
 	bytes  []byte
 	label  string
@@ -141,7 +142,7 @@ func (s *Schemas) read(b []byte, label string) (*reading, error) {
 		src.formats = s.formats
 		schema, err := compile(src, nil, s.log)
 		if err == nil {
-			r.source, r.schema, r.why = src, schema, nil
+			r.source, r.schema, r.sketch, r.why = src, schema, sketchOf(schema, 0), nil
 			break
 		}
 		if r.source == nil {
@@ -165,6 +166,7 @@ func (r *reading) checker(log *slog.Logger, fault string) *checker {
 	cells, height := r.source.expanded()
 	draft, formats, b := r.source.draft, r.source.formats, r.bytes // not the source: it is several times as big
 	return &checker{
+		sketch: r.sketch,
 		plain:  r.schema,
 		nodes:  len(r.source.base),
 		meters: r.source.recursive() || tooBig(r.source.root, cells, height),
