@@ -27,7 +27,8 @@ type foreign struct {
 // of its only text block, then in its _meta. It returns nil where there is
 // none, or where what has it does not fit the type that it claims.
 func (k *Keeper) recognize(r *bridge.Result) *foreign {
-	if r.IsError || !bytes.Contains(r.Raw, []byte(refMember)) {
+	// Its end is looked for, since that begins with a byte that texts seldom have.
+	if r.IsError || !bytes.Contains(r.Raw, []byte(refMember[len("artifact"):])) {
 		return nil
 	}
 	if ref := raw.Get(r.Structured, refMember); ref != nil {

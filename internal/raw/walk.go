@@ -145,16 +145,23 @@ func skip(b []byte, i int) int {
 	}
 }
 
+// skipString returns the index behind the string at i: its end is the first quote with an even
+// number of backslashes before it.
 func skipString(b []byte, i int) int {
-	for i = special(b, i+1); i < len(b); i = special(b, i+1) {
-		switch b[i] {
-		case '"':
-			return i + 1
-		case '\\':
-			i++
+	for at := i + 1; ; {
+		n := bytes.IndexByte(b[at:], '"')
+		if n < 0 {
+			return len(b)
+		}
+		at += n + 1
+		k := at - 2
+		for k > i && b[k] == '\\' {
+			k--
+		}
+		if (at-k)%2 == 0 {
+			return at
 		}
 	}
-	return len(b)
 }
 
 // equalKey reports whether the quoted key is name.
