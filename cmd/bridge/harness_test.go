@@ -111,7 +111,9 @@ func startCommand(t *testing.T, cmd *exec.Cmd) *process {
 	return p
 }
 
+// log returns what the bridge has logged. The lines of calls come a little after their answers.
 func (p *process) log() string {
+	time.Sleep(50 * time.Millisecond)
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.logged.String()

@@ -197,7 +197,9 @@ func serverTiming(t *bridge.Timing) string {
 			b = append(b, ", "...)
 		}
 		b = append(append(b, name...), ";dur="...)
-		b = strconv.AppendFloat(b, float64(d)/float64(time.Millisecond), 'f', 3, 64)
+		us := (d + 500).Microseconds()
+		b = strconv.AppendInt(b, us/1000, 10)
+		b = append(b, '.', byte('0'+us/100%10), byte('0'+us/10%10), byte('0'+us%10))
 	}
 	return string(b)
 }

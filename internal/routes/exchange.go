@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"runtime/debug"
 	"strconv"
+	"sync"
 	"time"
 
 	"mcpbridge/internal/bridge"
@@ -225,7 +226,8 @@ func (x *exchange) logLine(r *http.Request) {
 	if x.call == nil && x.err == nil || !x.s.log.Enabled(ctx, level) {
 		return
 	}
-	var buf [20]slog.Attr
+	buf := lineAttrs.Get().(*[20]slog.Attr)
+	defer lineAttrs.Put(buf)
 	attrs := append(buf[:0], slog.String("request_id", x.id), slog.Int("status", x.status), slog.Duration("duration", time.Since(x.start)))
 	if x.code != "" {
 		attrs = append(attrs, slog.String("code", string(x.code)))
@@ -244,7 +246,7 @@ func (x *exchange) logLine(r *http.Request) {
 	}
 	if x.call == nil {
 		attrs = append(attrs, slog.String("method", cut(r.Method, loggedName)), slog.String("path", cut(r.URL.EscapedPath(), loggedName)))
-		x.s.log.LogAttrs(ctx, level, "request failed", attrs...)
+		x.s.log.LogAttrs(ctx, level, "request failed", together(attrs))
 		return
 	}
 	attrs = append(attrs, slog.String("handle", cut(x.call.Handle, loggedName)), slog.String(x.call.Subject()),
@@ -255,8 +257,15 @@ func (x *exchange) logLine(r *http.Request) {
 	if x.breach != "" {
 		attrs = append(attrs, slog.String("breach", cut(x.breach, loggedName)))
 	}
-	x.s.log.LogAttrs(ctx, level, "call", attrs...)
+	x.s.log.LogAttrs(ctx, level, "call", together(attrs))
 }
+
+// lineAttrs are what lines are made of: a line of more than five attributes would else allocate for them
+// (BenchmarkCall). No handler may keep them.
+var lineAttrs = sync.Pool{New: func() any { return new([20]slog.Attr) }}
+
+// together makes one attribute of many, whose line is that of the many.
+func together(attrs []slog.Attr) slog.Attr { return slog.Attr{Value: slog.GroupValue(attrs...)} }
 
 // A panicError is a panic and where it came from.
 type panicError struct{ text string }

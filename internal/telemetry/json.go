@@ -1,6 +1,7 @@
 package telemetry
 
 import (
+	"bytes"
 	"context"
 	"log/slog"
 	"strconv"
@@ -18,8 +19,14 @@ type handler struct {
 
 var buffers = sync.Pool{New: func() any { return new([]byte) }}
 
+// call is the message of the lines that may wait for others: there is one for each call.
+const call = "call"
+
 // Handle implements [slog.Handler].
 func (h *handler) Handle(ctx context.Context, r slog.Record) error {
+	if r.Message != call {
+		defer h.out.flush()
+	}
 	buf := buffers.Get().(*[]byte)
 	defer buffers.Put(buf)
 	b := append((*buf)[:0], `{"time":"`...)
@@ -53,10 +60,31 @@ func appendAttr(b []byte, a slog.Attr) ([]byte, bool) {
 		return strconv.AppendInt(b, v.Int64(), 10), ok
 	case slog.KindDuration:
 		b, ok := appendKey(b, a.Key, millisecondsSuffix)
-		return strconv.AppendFloat(b, inMilliseconds(v.Duration()), 'f', -1, 64), ok
+		return appendMilliseconds(b, v.Duration()), ok
+	case slog.KindGroup:
+		ok := a.Key == "" // whose members stand for themselves
+		for _, m := range v.Group() {
+			if ok {
+				b, ok = appendAttr(b, m)
+			}
+		}
+		return b, ok
 	default:
 		return b, false
 	}
+}
+
+func appendMilliseconds(b []byte, d time.Duration) []byte {
+	us := d.Microseconds()
+	if us < 0 || us > 1e15 { // which a float64 may not have exactly
+		return strconv.AppendFloat(b, inMilliseconds(d), 'f', -1, 64)
+	}
+	b = strconv.AppendInt(b, us/1000, 10)
+	if rest := us % 1000; rest > 0 {
+		b = append(b, '.', byte('0'+rest/100), byte('0'+rest/10%10), byte('0'+rest%10))
+		b = bytes.TrimRight(b, "0")
+	}
+	return b
 }
 
 func appendKey(b []byte, key, suffix string) ([]byte, bool) {
@@ -81,7 +109,31 @@ func plain(s string) bool {
 }
 
 // WithAttrs implements [slog.Handler].
-func (h *handler) WithAttrs(attrs []slog.Attr) slog.Handler { return h.Handler.WithAttrs(attrs) }
+func (h *handler) WithAttrs(attrs []slog.Attr) slog.Handler {
+	return prompt{h.Handler, h.out}.WithAttrs(attrs)
+}
 
 // WithGroup implements [slog.Handler].
-func (h *handler) WithGroup(name string) slog.Handler { return h.Handler.WithGroup(name) }
+func (h *handler) WithGroup(name string) slog.Handler {
+	return prompt{h.Handler, h.out}.WithGroup(name)
+}
+
+// A prompt handler's lines wait for no others.
+type prompt struct {
+	slog.Handler
+	out *lines
+}
+
+// Handle implements [slog.Handler].
+func (p prompt) Handle(ctx context.Context, r slog.Record) error {
+	defer p.out.flush()
+	return p.Handler.Handle(ctx, r)
+}
+
+// WithAttrs implements [slog.Handler].
+func (p prompt) WithAttrs(attrs []slog.Attr) slog.Handler {
+	return prompt{p.Handler.WithAttrs(attrs), p.out}
+}
+
+// WithGroup implements [slog.Handler].
+func (p prompt) WithGroup(name string) slog.Handler { return prompt{p.Handler.WithGroup(name), p.out} }

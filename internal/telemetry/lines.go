@@ -7,8 +7,8 @@ import (
 )
 
 const (
-	linesWait  = time.Millisecond // that a line waits for others, at most
-	linesBytes = 64 << 10         // that are written without waiting
+	linesWait  = 10 * time.Millisecond // that a line waits for others, at most
+	linesBytes = 64 << 10              // that are written without waiting
 )
 
 // lines writes a line that comes alone at once, and lines that come thick and fast a little

@@ -20,7 +20,7 @@ func NewLog(w io.Writer, level slog.Level) *slog.Logger {
 }
 
 // NewServerLog returns the same for a program that writes a line for every call. Where w
-// is a file or a pipe, lines of a busy program may come a millisecond late, so flush must be
+// is a file or a pipe, the lines of calls, whose message is "call", may come ten milliseconds late, so flush must be
 // called at the end; only what kills the program at once can lose them.
 func NewServerLog(w io.Writer, level slog.Level) (log *slog.Logger, flush func()) {
 	f, ok := w.(*os.File)

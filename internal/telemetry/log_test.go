@@ -40,11 +40,12 @@ func TestHandlerWritesWhatSlogWrites(t *testing.T) {
 	for i, s := range texts {
 		attrs = append(attrs, slog.String(fmt.Sprintf("s%d", i), s), slog.String(s, "value"))
 	}
-	for _, d := range []time.Duration{0, 1, 499, 500, 999, 1000, 1500, 1234567, time.Second, time.Hour * 1e6, -time.Millisecond, math.MaxInt64, math.MinInt64} {
+	for _, d := range []time.Duration{0, 1, 499, 500, 999, 1000, 1500, 1234567, 10 * time.Millisecond, 10010 * time.Microsecond, 100001 * time.Microsecond, 1e18 - 1, 1e18, 1e18 + 123456, time.Second, time.Hour * 1e6, -time.Millisecond, math.MaxInt64, math.MinInt64} {
 		attrs = append(attrs, slog.Duration("took", d))
 	}
 	attrs = append(attrs, slog.Int("n", -5), slog.Int64("n", math.MaxInt64), slog.Uint64("u", math.MaxUint64), slog.Bool("b", true), slog.Float64("f", 1e-9),
-		slog.Time("at", now), slog.Any("any", map[string]int{"a": 1}), slog.Any("none", nil), slog.Any("err", io.EOF), slog.Group("g", slog.Int("n", 1)), slog.Attr{})
+		slog.Time("at", now), slog.Any("any", map[string]int{"a": 1}), slog.Any("none", nil), slog.Any("err", io.EOF), slog.Group("g", slog.Int("n", 1)), slog.Attr{},
+		slog.Group("", slog.Int("n", 1), slog.String("s", "x")), slog.Group("", slog.Int("n", 1), slog.Any("odd", io.EOF), slog.Int("m", 1)), slog.Group("", slog.Group("", slog.Bool("b", true))), slog.Group(""))
 	var records []slog.Record
 	record := func(at time.Time, l slog.Level, msg string, attrs ...slog.Attr) {
 		r := slog.NewRecord(at, l, msg, 0)
@@ -76,6 +77,17 @@ func TestHandlerWritesWhatSlogWrites(t *testing.T) {
 		if got.String() != want.String() {
 			t.Errorf("the lines are\n%s, want\n%s", got.String(), want.String())
 		}
+	}
+}
+
+// A group without a key is no reason to leave the line to slog.
+func TestGroupIsWrittenHere(t *testing.T) {
+	b, ok := appendAttr(nil, slog.Group("", slog.Int("n", 1), slog.Duration("took", 1500*time.Microsecond)))
+	if want := `,"n":1,"took_ms":1.5`; !ok || string(b) != want {
+		t.Errorf("%s, %v; want %s", b, ok, want)
+	}
+	if _, ok := appendAttr(nil, slog.Group("", slog.Int("n", 1), slog.Any("odd", 1i), slog.Int("m", 1))); ok {
+		t.Error("a group with something odd in it is written here")
 	}
 }
 
@@ -188,6 +200,31 @@ type broken struct{ err error }
 
 func (b *broken) Write(p []byte) (int, error) { return len(p), b.err }
 
+// Only the lines of calls wait for others; whatever else is logged takes them along.
+func TestOtherLinesComeAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var out guarded
+		l := newLines(&out)
+		log := slog.New(&handler{NewLog(l, slog.LevelInfo).Handler(), l})
+		with := log.With("server", "s")
+		for i, other := range []func(){
+			func() { log.Info("other") },
+			func() { log.Info("odd", "any", []int{1}) },
+			func() { with.Info("call") },
+			func() { with.With("n", 1).Info("other") },
+			func() { log.WithGroup("g").WithGroup("h").Info("other", "n", 1) },
+		} {
+			log.Info("call") // the first at once, the others not
+			log.Info("call")
+			before := out.Len()
+			other()
+			if n := strings.Count(out.String(), "\n"); n != 3*(i+1) || out.Len() == before {
+				t.Errorf("%d lines are written after %d", n, 3*(i+1))
+			}
+		}
+	})
+}
+
 func TestLinesTellOfAFailure(t *testing.T) {
 	w := &broken{os.ErrClosed}
 	l := newLines(w)
@@ -216,10 +253,12 @@ func BenchmarkLog(b *testing.B) {
 	for name, log := range map[string]*slog.Logger{"server": server, "slog": NewLog(f, slog.LevelInfo)} {
 		b.Run(name, func(b *testing.B) {
 			b.ReportAllocs()
+			var attrs [12]slog.Attr
 			for b.Loop() {
-				log.LogAttrs(context.Background(), slog.LevelInfo, "call", slog.String("request_id", "ABCDEFGHIJKLMNOPQRSTUVWXYZ"), slog.Int("status", 200),
+				all := append(attrs[:0], slog.String("request_id", "ABCDEFGHIJKLMNOPQRSTUVWXYZ"), slog.Int("status", 200),
 					slog.Duration("duration", 123456), slog.String("handle", "echo"), slog.String("tool", "echo"), slog.Int("bytes_in", 100), slog.Int64("bytes_out", 150),
 					slog.Duration("find", 1000), slog.Duration("check", 5000), slog.Duration("upstream", 100000), slog.Duration("walk", 2000), slog.Duration("store", 1000))
+				log.LogAttrs(context.Background(), slog.LevelInfo, "call", slog.Attr{Value: slog.GroupValue(all...)})
 			}
 			_ = f.Truncate(0)
 		})
