@@ -103,12 +103,11 @@ func (s *Server) readBody(w *liveWriter, r *http.Request) ([]byte, error) {
 	if r.ContentLength > s.opts.RequestBytes {
 		return nil, &http.MaxBytesError{Limit: s.opts.RequestBytes}
 	}
-	timed := w.conn.SetReadDeadline(time.Now().Add(s.opts.BodyTimeout)) == nil
-	body, err := io.ReadAll(http.MaxBytesReader(w.ResponseWriter, r.Body, s.opts.RequestBytes))
-	if err == nil && timed {
-		err = w.conn.SetReadDeadline(time.Time{}) // left in place it could end a stream
+	if r.ContentLength != 0 {
+		// net/http takes it off at the body's end, over HTTP/1, which is all that is served.
+		_ = w.conn.SetReadDeadline(time.Now().Add(s.opts.BodyTimeout))
 	}
-	return body, err
+	return io.ReadAll(http.MaxBytesReader(w.ResponseWriter, r.Body, s.opts.RequestBytes))
 }
 
 // once answers a request of the protocol without sessions.

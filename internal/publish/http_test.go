@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"context"
 	"fmt"
+	"io"
 	"net"
 	"net/http"
 	"strings"
@@ -106,6 +107,41 @@ func TestSlowBody(t *testing.T) {
 	defer res.Body.Close()
 	if res.StatusCode != http.StatusBadRequest {
 		t.Errorf("status %d", res.StatusCode)
+	}
+}
+
+// The time of the body is not that of the call, however the body comes.
+func TestBodyTimeoutIsNotTheCalls(t *testing.T) {
+	f := newFixture(t)
+	f.opts.BodyTimeout = 50 * time.Millisecond
+	f.client = func(ctx context.Context, _ bridge.Request) (*bridge.Result, error) {
+		select {
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		case <-time.After(200 * time.Millisecond):
+			return bridge.ParseResult([]byte(`{"content":[]}`))
+		}
+	}
+	f.serve()
+	id := f.begin()
+	for _, body := range []io.Reader{strings.NewReader(callOf("demo__add", `{"a":1,"b":2}`)), io.MultiReader(strings.NewReader(callOf("demo__add", `{"a":1,"b":2}`)))} {
+		req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, f.url, body)
+		if err != nil {
+			t.Fatal(err)
+		}
+		req.Header.Set("Content-Type", "application/json")
+		req.Header.Set("Accept", "application/json, text/event-stream")
+		req.Header.Set("User", "ann")
+		req.Header.Set(sessionHeader, id)
+		res, err := http.DefaultClient.Do(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		b, err := io.ReadAll(res.Body)
+		_ = res.Body.Close()
+		if err != nil || res.StatusCode != http.StatusOK || !strings.Contains(string(b), `"result"`) || strings.Contains(string(b), "isError") {
+			t.Errorf("%s: %s, %v", res.Status, b, err)
+		}
 	}
 }
 

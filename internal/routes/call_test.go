@@ -303,6 +303,20 @@ func TestBodyTimeoutIsNotTheCalls(t *testing.T) {
 	}
 	c := f.serve(t)
 	c.do("POST", "/tools/demo/echo", `{}`).wantOK(t, `{"content":[]}`)
+	conn, err := new(net.Dialer).DialContext(t.Context(), "tcp", c.addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	rd := bufio.NewReader(conn)
+	for _, body := range []string{"Transfer-Encoding: chunked\r\n\r\n2\r\n{}\r\n0\r\n\r\n", "Content-Length: 0\r\n\r\n"} {
+		if _, err := io.WriteString(conn, "POST /tools/demo/echo HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"+body); err != nil {
+			t.Fatal(err)
+		}
+		if got := c.readAnswer(rd, false).status; got != 200 {
+			t.Errorf("%q: status %d", body, got)
+		}
+	}
 }
 
 func TestDryRun(t *testing.T) {
@@ -393,8 +407,8 @@ func TestServerTiming(t *testing.T) {
 	if got := c.do("POST", "/tools/demo/echo", `{}`).header.Get("Server-Timing"); !strings.Contains(got, "connect;") || strings.Contains(got, "upstream;") {
 		t.Errorf("Server-Timing = %q", got)
 	}
-	got := serverTiming(&bridge.Timing{Find: time.Microsecond, Check: 1500 * time.Microsecond, Walk: 2 * time.Second, Store: time.Nanosecond})
-	if want := "find;dur=0.001, check;dur=1.500, walk;dur=2000.000, store;dur=0.000"; got != want {
+	got := serverTiming(&bridge.Timing{Find: time.Microsecond, Check: 1500 * time.Microsecond, Upstream: 1999500, Walk: 2 * time.Second, Store: time.Nanosecond})
+	if want := "find;dur=0.001, check;dur=1.500, upstream;dur=2.000, walk;dur=2000.000, store;dur=0.000"; got != want {
 		t.Errorf("Server-Timing = %q, want %q", got, want)
 	}
 }
