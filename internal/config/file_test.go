@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -106,6 +107,33 @@ func TestWatchFile(t *testing.T) {
 		w.want("error")
 		put(t, path, servers("e"))
 		w.want("e")
+	})
+	t.Run("beside a file that grows", func(t *testing.T) {
+		dir := t.TempDir()
+		path := filepath.Join(dir, "bridge.yaml")
+		put(t, path, servers("a"))
+		w := watchFile(t, path)
+		stop := make(chan struct{})
+		var wg sync.WaitGroup
+		defer wg.Wait()
+		defer close(stop)
+		wg.Go(func() {
+			for {
+				select {
+				case <-stop:
+					return
+				case <-time.After(time.Millisecond):
+					_ = os.WriteFile(filepath.Join(dir, "bridge.log"), []byte("a line"), 0o600)
+				}
+			}
+		})
+		for _, name := range []string{"b", "c"} {
+			put(t, path, servers(name))
+			w.want(name)
+		}
+		if n := w.loads.Load(); n != 3 {
+			t.Errorf("the file was loaded %d times, want 3", n)
+		}
 	})
 	t.Run("the directory goes and comes back", func(t *testing.T) {
 		dir := filepath.Join(t.TempDir(), "etc")

@@ -67,14 +67,13 @@ func (l *loaded) differs(sum [sha256.Size]byte) bool {
 // read, until ctx ends; changed reads them. Files that are replaced, reached through
 // symbolic links that are swapped, or gone for a while are files like others.
 func (l *loaded) watch(ctx context.Context, changed func()) {
-	var events chan fsnotify.Event
-	var failures chan error
-	watcher, err := fsnotify.NewWatcher()
-	if err == nil { // else the ticker has to do
-		defer watcher.Close()
-		events, failures = watcher.Events, watcher.Errors
-	}
-	w := fileWatch{watcher: watcher}
+	w := newFileWatch()
+	defer w.close()
+	l.watchBy(ctx, w, changed)
+}
+
+// watchBy is watch with a watcher of the caller's.
+func (l *loaded) watchBy(ctx context.Context, w *fileWatch, changed func()) {
 	w.follow(l.files())
 	var candidate [sha256.Size]byte // what the files held a moment ago, if unsettled
 	unsettled := false
@@ -88,8 +87,7 @@ func (l *loaded) watch(ctx context.Context, changed func()) {
 		select {
 		case <-ctx.Done():
 			return
-		case <-events:
-		case <-failures: //nolint:errcheck // events were lost, at worst
+		case <-w.heard:
 		case <-look.C:
 		case <-pause.C:
 			pausing = false
@@ -104,12 +102,12 @@ func (l *loaded) watch(ctx context.Context, changed func()) {
 			default:
 				unsettled = false
 				changed()
-				w.follow(l.files())
 			}
 		}
 		if !pausing {
 			pausing = true
 			pause.Reset(settle)
+			w.follow(nil) // a log that grows beside the files would wake this for each of its lines
 		}
 	}
 }
@@ -143,10 +141,46 @@ func copyFile(w io.Writer, path string) error {
 }
 
 // A fileWatch watches the directories that decide what some paths lead to.
-type fileWatch struct{ watcher *fsnotify.Watcher }
+type fileWatch struct {
+	watcher *fsnotify.Watcher // nil if the system gives none: the ticker has to do
+	heard   chan struct{}     // something happened, or events were lost
+	wg      sync.WaitGroup
+}
+
+func newFileWatch() *fileWatch {
+	w := &fileWatch{heard: make(chan struct{}, 1)}
+	watcher, err := fsnotify.NewWatcher()
+	if err != nil {
+		return w
+	}
+	w.watcher = watcher
+	w.wg.Go(w.listen)
+	return w
+}
+
+// listen takes whatever the watcher says, at once: it says some of it with its lock held, which follow needs.
+func (w *fileWatch) listen() {
+	for open := true; open; {
+		select {
+		case _, open = <-w.watcher.Events:
+		case _, open = <-w.watcher.Errors:
+		}
+		select {
+		case w.heard <- struct{}{}:
+		default:
+		}
+	}
+}
+
+func (w *fileWatch) close() {
+	if w.watcher != nil {
+		_ = w.watcher.Close()
+	}
+	w.wg.Wait()
+}
 
 // follow watches the directories there are now, and no others.
-func (w fileWatch) follow(paths []string) {
+func (w *fileWatch) follow(paths []string) {
 	if w.watcher == nil {
 		return
 	}
