@@ -13,6 +13,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -172,15 +173,16 @@ func TestSDKSessionExpires(t *testing.T) {
 	fresh := func() http.Handler {
 		return mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return server }, &mcp.StreamableHTTPOptions{})
 	}
-	h := fresh()
-	hs := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { h.ServeHTTP(w, r) }))
+	var h atomic.Value // a stream that breaks is opened again while the handler changes
+	h.Store(fresh())
+	hs := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { h.Load().(http.Handler).ServeHTTP(w, r) }))
 	t.Cleanup(func() { hs.CloseClientConnections(); hs.Close() })
 	c := dial(t, Options{URL: hs.URL})
 	if _, err := c.Do(t.Context(), tool("echo", `{}`)); err != nil {
 		t.Fatal(err)
 	}
 	hs.CloseClientConnections()
-	h = fresh()
+	h.Store(fresh())
 	_, err := c.Do(t.Context(), tool("echo", `{}`))
 	if f, ok := asFailure(err); ok && f.Reason == rpc.Lost { // it was on a connection that has just been closed
 		_, err = c.Do(t.Context(), tool("echo", `{}`))
