@@ -42,7 +42,7 @@ func buildBridge(t *testing.T) string {
 
 var tiny = plan{
 	rounds: 2, few: 1, span: 20 * time.Millisecond, conns: []int{1, 32}, sizes: []int{100 << 10}, large: 1 << 20,
-	waiters: 40, tools: 30, servers: 3, reads: 5, stored: 64,
+	waiters: 40, tools: 30, servers: 3, reads: 5, stored: 64, profiled: 1,
 }
 
 func TestAll(t *testing.T) {
@@ -82,7 +82,10 @@ func TestAll(t *testing.T) {
 			t.Errorf("%s has other rows (-want +got):\n%s", title, d)
 		}
 	}
-	if len(b.sections) < 9 {
+	if made := tables["What a small call is made of, 32 connections"].rows; len(made) < 3 || made[len(made)-1][0] != "all" {
+		t.Errorf("a small call is made of %q", made)
+	}
+	if len(b.sections) < 10 {
 		t.Errorf("only %d tables", len(b.sections))
 	}
 	for _, s := range b.sections {
@@ -330,15 +333,15 @@ func TestVerdicts(t *testing.T) {
 		return vs
 	}
 	best := figures{
-		small32: true, n32: .5, s32: 3, m32: 20, small1: true, s1: .8, result100K: true, s100K: 1.5, large: 1, largePeak: 3,
+		small32: true, n32: .5, s32: 3, m32: 20, small1: true, s1: spread{median: .8}, result100K: true, s100K: 1.5, large: 1, largePeak: 3,
 		fieldBytes: 64 << 10, fieldP50: .002, render: .3, served: .9, listens: .1, idle: 40 << 20, aborted: []state{{goroutines: 2}},
 	}
 	floor := figures{
-		small32: true, n32: .35, s32: 2, m32: 12, small1: true, s1: 1, result100K: true, s100K: 1.2, large: 2, largePeak: 5,
+		small32: true, n32: .35, s32: 2, m32: 12, small1: true, s1: spread{median: 1}, result100K: true, s100K: 1.2, large: 2, largePeak: 5,
 		fieldBytes: 256 << 10, fieldP50: .005, render: 1, served: .1, listens: .2, idle: 60 << 20, aborted: []state{{}},
 	}
 	missed := figures{
-		small32: true, n32: .5, s32: 3, m32: 11, small1: true, s1: 1.1, result100K: true, s100K: 1.1, large: 2.1, largePeak: 5.1,
+		small32: true, n32: .5, s32: 3, m32: 11, small1: true, s1: spread{median: 1.1}, result100K: true, s100K: 1.1, large: 2.1, largePeak: 5.1,
 		fieldBytes: 64 << 10, fieldP50: .006, render: 1.1, served: 1, listens: .3, idle: 40 << 20, aborted: []state{{}, {inUse: 1}},
 	}
 	if d := cmp.Diff(slices.Repeat([]string{"goal met"}, 9), measured(best)); d != "" {

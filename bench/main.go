@@ -12,6 +12,7 @@ import (
 	"os/exec"
 	"os/signal"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -19,9 +20,11 @@ import (
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	// Whoever reads the output may have enough of it: that is an error like others, after which all is put away.
+	signal.Ignore(syscall.SIGPIPE)
 	err := command(ctx, os.Args[1:], os.Getenv, os.Stdout)
 	stop()
-	if err != nil {
+	if err != nil && !errors.Is(err, flag.ErrHelp) {
 		fmt.Fprintln(os.Stderr, "bench:", err)
 		os.Exit(1)
 	}
@@ -40,17 +43,18 @@ type plan struct {
 	servers   int           // of the cold start
 	reads     int           // of a short field of the large artifact
 	stored    int           // artifacts for the growth
+	profiled  int           // seconds
 	slowPeers bool          // whether peers get the large result too, which they take long for
 }
 
 var (
 	whole = plan{
 		rounds: 5, few: 3, span: 800 * time.Millisecond, conns: []int{1, 32, 256}, sizes: []int{10 << 10, 100 << 10, 1 << 20}, large: 50 << 20,
-		waiters: 10000, tools: 2000, servers: 20, reads: 500, stored: 100000, slowPeers: true,
+		waiters: 10000, tools: 2000, servers: 20, reads: 500, stored: 100000, profiled: 10, slowPeers: true,
 	}
 	short = plan{
 		rounds: 2, few: 1, span: 150 * time.Millisecond, conns: []int{1, 32}, sizes: []int{100 << 10}, large: 50 << 20,
-		waiters: 10000, tools: 2000, servers: 20, reads: 100, stored: 10000,
+		waiters: 10000, tools: 2000, servers: 20, reads: 100, stored: 10000, profiled: 1,
 	}
 )
 
@@ -77,10 +81,16 @@ func command(ctx context.Context, args []string, getenv func(string) string, out
 	f.StringVar(&b.program, "bridge", "bin/bridge", "the program of the bridge")
 	f.StringVar(&b.mcpo, "mcpo", getenv("BENCH_MCPO"), "the program mcpo; empty is the one in PATH, if any ($BENCH_MCPO)")
 	f.Var(b.peers, "peer", "another program to measure, that has the tools of 'bench -be echo': name=URL under which they are (repeatable)")
-	f.StringVar(&b.results, "results", "", "a directory to write results.md and results.svg to, if it is no short run; empty writes none")
+	f.StringVar(&b.results, "results", "", "a directory to write results.md and results.svg to, if all is measured and it is no short run; empty writes none")
 	f.StringVar(&b.only, "only", "", "measure only these parts, by commas: "+strings.Join(partNames(), ", "))
 	quick := f.Bool("short", false, "take less than a minute, for less certain figures")
 	if err := f.Parse(args); err != nil {
+		return err
+	}
+	if f.NArg() > 0 {
+		return fmt.Errorf("there are only flags, and %q is none", f.Arg(0))
+	}
+	if err := b.choose(); err != nil {
 		return err
 	}
 	switch *be {
@@ -103,7 +113,10 @@ func command(ctx context.Context, args []string, getenv func(string) string, out
 	}
 	b.plan = whole
 	if *quick {
-		b.plan, b.results = short, ""
+		b.plan = short
+	}
+	if *quick || b.only != "" {
+		b.results = "" // which have everything, or nothing of it
 	}
 	return b.run(ctx)
 }
@@ -133,12 +146,23 @@ var parts = []struct {
 	measure func(*bench, context.Context) error
 }{
 	{"calls", (*bench).calls},
+	{"profile", (*bench).compositions},
 	{"large", (*bench).largeResult},
 	{"field", (*bench).shortField},
 	{"waiters", (*bench).idleWaiters},
 	{"document", (*bench).longDocument},
 	{"start", (*bench).coldStart},
 	{"growth", (*bench).growth},
+}
+
+// choose refuses parts that there are not.
+func (b *bench) choose() error {
+	for name := range strings.SplitSeq(b.only, ",") {
+		if b.only != "" && !slices.Contains(partNames(), name) {
+			return fmt.Errorf("there is no part %q; there are %s", name, strings.Join(partNames(), ", "))
+		}
+	}
+	return nil
 }
 
 func partNames() []string {
@@ -166,6 +190,9 @@ func (b *bench) run(ctx context.Context) (err error) {
 	}
 	if b.redis, _ = exec.LookPath("redis-server"); b.redis == "" {
 		b.missing = append(b.missing, "redis-server")
+	}
+	if len(b.missing) > 0 {
+		fmt.Fprintf(os.Stderr, "bench: not measured, for want of it: %s\n", strings.Join(b.missing, ", "))
 	}
 	for _, p := range parts {
 		if b.only != "" && !strings.Contains(","+b.only+",", ","+p.name+",") {

@@ -28,7 +28,10 @@ func (b *bench) report() error {
 	for _, g := range b.figures.goals(&b.plan) {
 		targets.rows = append(targets.rows, []string{g.work, g.measured, g.floor, g.best, g.verdict()})
 	}
-	all := append([]section{targets}, b.sections...)
+	all := b.sections
+	if len(targets.rows) > 0 {
+		all = append([]section{targets}, all...)
+	}
 	intro := b.intro()
 	fmt.Fprintln(b.out, intro)
 	for _, s := range all {
@@ -54,11 +57,19 @@ func (b *bench) report() error {
 	return err
 }
 
+func timesText(n int) string {
+	if n == 1 {
+		return "once"
+	}
+	return fmt.Sprintf("%d times", n)
+}
+
 func (b *bench) intro() string {
 	var t strings.Builder
 	fmt.Fprintf(&t, "One run of %.0f s on one machine: %s, %s of memory, %s/%s, %s.\n", time.Since(b.began).Seconds(), processor(), bytesText(totalMemory()), runtime.GOOS, runtime.GOARCH, runtime.Version())
 	fmt.Fprintf(&t, "Load average before it: %s. Load generator and all that is measured share the cores, over loopback.\n", loadAverage)
-	fmt.Fprintf(&t, "Each figure is the median of %d rounds of %v, in which all have their turn; ratios are medians of the ratios within a round.\n", b.rounds, b.span)
+	fmt.Fprintf(&t, "A figure of calls is the median of %d rounds of %v, in which all have their turn, with one connection two; ratios are medians of the ratios within a round.\n", b.rounds, b.span)
+	fmt.Fprintf(&t, "What takes long is done %s; mcpo's large result and the profiles once. Between tables, minutes apart, the machine itself differs by up to a third: compare within one.\n", timesText(b.few))
 	fmt.Fprint(&t, "No limit of the bridge binds; its log, one line for each call, goes to a file.\n")
 	if len(b.missing) > 0 {
 		fmt.Fprintf(&t, "Not measured, for want of it: %s.\n", strings.Join(b.missing, ", "))

@@ -167,14 +167,15 @@ func (b *bench) simple(ctx context.Context, name, program string, args ...string
 // A setup says how a bridge is to be.
 type setup struct {
 	about   string
-	http    bool // the server behind it is reached by HTTP, not a child
-	redis   bool // results are kept in a Redis
-	key     bool // callers have an API key
-	once    bool // calls have an Idempotency-Key, each its own
-	tools   int  // of each server
-	servers int  // that there are, all alike; 0 is 1
-	bytes   int  // for artifacts in memory; 0 is the default
-	single  bool // there is another server, single, that gets one call at a time
+	http    bool   // the server behind it is reached by HTTP, not a child
+	redis   bool   // results are kept in a Redis
+	key     bool   // callers have an API key
+	once    bool   // calls have an Idempotency-Key, each its own
+	tools   int    // of each server
+	servers int    // that there are, all alike; 0 is 1
+	bytes   int    // for artifacts in memory; 0 is the default
+	debug   string // where profiles are served; empty for none
+	single  bool   // there is another server, single, that gets one call at a time
 }
 
 // viaBridge makes a bridge whose limits bind nowhere.
@@ -196,6 +197,9 @@ func (b *bench) startBridge(ctx context.Context, name string, o setup) (_ *subje
 		"timeouts":    map[string]any{"call": "5m"},
 		"limits":      map[string]any{"resultBytes": "256MiB"},
 		"cancelGrace": "500ms",
+	}
+	if o.debug != "" {
+		settings["telemetry"] = map[string]any{"debugListen": o.debug}
 	}
 	store := map[string]any{}
 	settings["artifacts"] = store
