@@ -6,10 +6,14 @@ SHELL := /bin/bash
 .DEFAULT_GOAL := help
 
 # All that the Go command would otherwise take from a machine's own settings is
-# decided here, so that a target does the same everywhere.
-export GOFLAGS := -buildvcs=false -mod=readonly
+# decided here, so that a target does the same everywhere, and so that all of them
+# compile a package in two ways at most: with the race detector, which needs cgo
+# and so a C compiler, and without.
+export GOFLAGS := -buildvcs=false -mod=readonly -trimpath
 export GOTOOLCHAIN := local
 export GOWORK := off
+export CGO_ENABLED := 0
+RACE := CGO_ENABLED=1 GOFLAGS='$(GOFLAGS) -race'
 
 # What to check, for work on one part: make lint test PKG=./internal/web/...
 PKG ?= ./...
@@ -21,8 +25,8 @@ CONSUMERS ?=
 NPM := testdata/npm
 CLIENTS := clients
 CONFORMANCE := clients/conformance
-# The linters and their versions; a module file of their own keeps them out of go.mod.
-LINT := go tool -modfile=tools/go.mod golangci-lint
+# Prints where the linters are, once they are built; a module file of their own keeps them out of go.mod.
+LINT := go tool -n -modfile=tools/go.mod golangci-lint
 
 .PHONY: help
 help: ## list the targets
@@ -44,13 +48,12 @@ programs:
 
 .PHONY: build
 build: ## build bin/bridge, a static binary
-	CGO_ENABLED=0 go build -trimpath -o bin/bridge ./cmd/bridge
+	go build -o bin/bridge ./cmd/bridge
 
 .PHONY: run
 run: build ## serve the built-in demo server on 127.0.0.1:8080; needs only Go
 	@bin/bridge serve --demo
 
-# The race detector needs cgo, and so a C compiler.
 .PHONY: test
 test: deps ## run every test with the race detector
 ifeq ($(PKG)$(ARGS),./...)
@@ -77,25 +80,26 @@ conformance: deps $(CONFORMANCE)/node_modules/.stamp ## run the official conform
 client-programs:
 	@$(CLIENTS)/deps.sh
 
+# With the race detector, since what it needs compiled the tests need, too.
 .PHONY: lint
 lint: ## check form, vet, modernity and go.mod; changes nothing
 	go mod tidy -diff
 	go mod verify
-	go vet $(PKG)
-	go fix -diff $(PKG)
-	$(LINT) run $(PKG)
+	$(RACE) go vet $(PKG)
+	$(RACE) go fix -diff $(PKG)
+	$(RACE) $$($(LINT)) run $(PKG)
 
 .PHONY: fix
 fix: ## apply what lint can mend by itself
 	go mod tidy
-	go fix $(PKG)
-	$(LINT) run --fix $(PKG)
-	$(LINT) fmt $(PKG)
+	$(RACE) go fix $(PKG)
+	$(RACE) $$($(LINT)) run --fix $(PKG)
+	$$($(LINT)) fmt $(PKG)
 
 # Nothing else should run beside it. ARGS=-short takes less than a minute, bin/bench -help lists the rest.
 .PHONY: bench
 bench: build ## measure the bridge against its limits and peers: bench/results.md
-	CGO_ENABLED=0 go build -trimpath -o bin/bench ./bench
+	go build -o bin/bench ./bench
 	bin/bench -bridge bin/bridge -results bench $(ARGS)
 
 .PHONY: microbench

@@ -33,8 +33,16 @@ func TestMain(m *testing.M) {
 
 func buildBridge(t *testing.T) string {
 	t.Helper()
-	program := filepath.Join(t.TempDir(), "bridge")
-	if out, err := exec.CommandContext(t.Context(), "go", "build", "-o", program, "../cmd/bridge").CombinedOutput(); err != nil {
+	return buildProgram(t, "../cmd/bridge")
+}
+
+// buildProgram compiles a program as it is shipped, whatever the tests are compiled with.
+func buildProgram(t *testing.T, pkg string) string {
+	t.Helper()
+	program := filepath.Join(t.TempDir(), "program")
+	cmd := exec.CommandContext(t.Context(), "go", "build", "-o", program, pkg)
+	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Fatalf("go build: %v\n%s", err, out)
 	}
 	return program

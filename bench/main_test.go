@@ -7,7 +7,6 @@ import (
 	"io"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -57,11 +56,7 @@ func TestNobodyReads(t *testing.T) {
 	}
 	_ = r.Close()
 	tmp := t.TempDir()
-	program := filepath.Join(t.TempDir(), "bench")
-	if out, err := exec.CommandContext(t.Context(), "go", "build", "-o", program, ".").CombinedOutput(); err != nil {
-		t.Fatalf("go build: %v\n%s", err, out)
-	}
-	cmd := exec.CommandContext(t.Context(), program, "-short", "-only", "start", "-bridge", buildBridge(t))
+	cmd := exec.CommandContext(t.Context(), buildProgram(t, "."), "-short", "-only", "start", "-bridge", buildBridge(t))
 	cmd.Env = append(os.Environ(), "TMPDIR="+tmp)
 	cmd.Stdout = w
 	cmd.WaitDelay = 10 * time.Second

@@ -7,7 +7,8 @@
 #   BRIDGE  the address of the bridge, like http://127.0.0.1:1234
 #   SHAPES  the address of the one with shapes.mjs
 #   DOCS    the folder of the documents: all.json and one per handle of the first,
-#           one per handle of the second, and in 3.0/ the same as OpenAPI 3.0
+#           one per handle of the second, and in 3.0/ the same as OpenAPI 3.0; and
+#           bridge.json with the bridge's own operations
 #   FILES   the folder that the server "files" may read and write
 # What a consumer prints goes to out/log/<consumer>, and is shown if it fails.
 set -euo pipefail
@@ -76,7 +77,7 @@ start_all() {
 	if [[ -n ${BRIDGE_BINARY-} ]]; then
 		cp "$BRIDGE_BINARY" "$out/bridge"
 	else
-		(cd .. && CGO_ENABLED=0 go build -trimpath -o "$out/bridge" ./cmd/bridge)
+		(cd .. && go build -o "$out/bridge" ./cmd/bridge)
 	fi
 	cat >"$out/real.json" <<-JSON
 		{
@@ -118,6 +119,7 @@ fetch() {
 
 documents() {
 	local version suffix folder handle
+	fetch "$BRIDGE/openapi-bridge.json" "$DOCS/bridge.json"
 	for version in "${versions[@]}"; do
 		case $version in
 		3.1) suffix='' folder=$DOCS ;;

@@ -11,6 +11,7 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6"
 
 	"mcpbridge/internal/bridge"
+	"mcpbridge/internal/openapi/openapitest"
 	"mcpbridge/internal/raw"
 )
 
@@ -28,7 +29,7 @@ func checkFlat(t testing.TB, d *Document) map[string]any {
 	}
 	doc := v.(map[string]any)
 	checkStructure(t, doc)
-	checkOpenAPI(t, body)
+	openapitest.Validate(t, body)
 	checkYAML(t, d.Form(Form{Flat: true, YAML: true}).Body, v)
 	checkOlder(t, d, Form{Flat: true})
 	b, err := json.Marshal(doc["paths"])

@@ -9,12 +9,11 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/pb33f/libopenapi"
-	validator "github.com/pb33f/libopenapi-validator"
 	"github.com/santhosh-tekuri/jsonschema/v6"
 	"go.yaml.in/yaml/v3"
 
 	"mcpbridge/internal/bridge"
+	"mcpbridge/internal/openapi/openapitest"
 	"mcpbridge/internal/raw"
 )
 
@@ -56,33 +55,10 @@ func checkDocument(t testing.TB, d *Document) map[string]any {
 		t.Fatal(err)
 	}
 	checkStructure(t, doc.(map[string]any))
-	checkOpenAPI(t, body)
+	openapitest.Validate(t, body)
 	checkYAML(t, d.YAML().Body, doc)
 	checkOlder(t, d, Form{})
 	return doc.(map[string]any)
-}
-
-// checkOpenAPI asks a validator that is not ours.
-func checkOpenAPI(t testing.TB, body []byte) {
-	t.Helper()
-	doc, err := libopenapi.NewDocument(body)
-	if err != nil {
-		t.Fatalf("libopenapi: %v", err)
-	}
-	v, errs := validator.NewValidator(doc)
-	if len(errs) > 0 {
-		t.Fatalf("libopenapi: %v\n%s", errs, body)
-	}
-	defer v.Release()
-	if ok, problems := v.ValidateDocument(); !ok {
-		for _, p := range problems {
-			t.Errorf("invalid document: %s: %s", p.Message, p.Reason)
-			for _, s := range p.SchemaValidationErrors {
-				t.Errorf("  %s at %s", s.Reason, s.FieldPath)
-			}
-		}
-		t.Fatalf("%s", body)
-	}
 }
 
 // checkStructure walks over operations and schemas.

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"mcpbridge/internal/bridge"
+	"mcpbridge/internal/openapi/openapitest"
 )
 
 // Every operation says how else it can be answered; only those whose tool may ask have another good answer.
@@ -18,7 +19,7 @@ func TestLongCallsAreDescribed(t *testing.T) {
 		"whole": d.Whole(view(server("h", asking, quiet))), "handle": d.Handle(view(server("h", asking, quiet)), "h"),
 	} {
 		root := checkDocument(t, doc)
-		checkOpenAPI(t, doc.Form(Form{Older: true}).Body)
+		openapitest.Validate(t, doc.Form(Form{Older: true}).Body)
 		if !bytes.Contains(doc.Form(Form{Older: true}).Body, []byte(`"#/components/schemas/Job"`)) {
 			t.Errorf("%s: 3.0 has no job", name)
 		}

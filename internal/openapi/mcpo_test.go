@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"mcpbridge/internal/bridge"
+	"mcpbridge/internal/openapi/openapitest"
 )
 
 func operationOf(t *testing.T, doc map[string]any, path string) map[string]any {
@@ -46,7 +47,7 @@ func TestHandleMCPO(t *testing.T) {
 		t.Error("the document speaks of what is answered elsewhere")
 	}
 	for _, f := range []Form{{Flat: true}, {Flat: true, YAML: true}} {
-		checkOpenAPI(t, d.HandleMCPO(cat, "demo").Form(f).Body)
+		openapitest.Validate(t, d.HandleMCPO(cat, "demo").Form(f).Body)
 	}
 }
 

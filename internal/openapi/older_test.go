@@ -13,6 +13,7 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6"
 
 	"mcpbridge/internal/bridge"
+	"mcpbridge/internal/openapi/openapitest"
 	"mcpbridge/internal/raw"
 )
 
@@ -40,7 +41,7 @@ func checkOlder(t testing.TB, d *Document, f Form) map[string]any {
 	if doc["openapi"] != "3.0.3" {
 		t.Errorf("openapi = %v", doc["openapi"])
 	}
-	checkOpenAPI(t, body)
+	openapitest.Validate(t, body)
 	f.YAML = true
 	checkYAML(t, d.Form(f).Body, v)
 	eachSchema(doc, func(at string, s any) { checkOld(t, doc, at, s) })

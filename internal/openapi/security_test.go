@@ -5,6 +5,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"mcpbridge/internal/openapi/openapitest"
 )
 
 // A document says what to send, in each of its forms, while calls need a credential or can have one.
@@ -23,7 +25,7 @@ func TestSecurity(t *testing.T) {
 			checkDocument(t, doc)
 			for _, form := range []Form{{}, {Older: true}, {Flat: true}} {
 				body := doc.Form(form).Body
-				checkOpenAPI(t, body)
+				openapitest.Validate(t, body)
 				var got, want document
 				if err := json.Unmarshal(body, &got); err != nil {
 					t.Fatal(err)
