@@ -7,6 +7,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/url"
+	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -21,6 +23,7 @@ import (
 type Document struct {
 	root    map[string]any
 	schemas *jsonschema.Compiler
+	end     map[string]bool // :: pointer to a schema -> true if its values can end
 }
 
 // address is the document's own, for what its pointers are relative to.
@@ -65,12 +68,12 @@ func Read(document []byte) (*Document, error) {
 	if err := published().Validate(v); err != nil {
 		return nil, err
 	}
-	d := &Document{root: root, schemas: compiler()}
+	d := &Document{root: root, schemas: compiler(), end: map[string]bool{}}
 	d.schemas.DefaultDraft(draft)
 	if err := d.schemas.AddResource(address, v); err != nil {
 		return nil, err
 	}
-	return d, d.each("", v)
+	return d, d.each("", v, false)
 }
 
 var (
@@ -91,11 +94,16 @@ func publishedSchema(text string) *jsonschema.Schema {
 	return c.MustCompile(address)
 }
 
-// compiler returns one that fetches nothing, and takes any pattern, since they are not Go's.
+// compiler returns one that fetches nothing, and takes patterns that are not Go's for such that fit all.
 func compiler() *jsonschema.Compiler {
 	c := jsonschema.NewCompiler()
 	c.UseLoader(jsonschema.SchemeURLLoader{})
-	c.UseRegexpEngine(func(s string) (jsonschema.Regexp, error) { return anyPattern(s), nil })
+	c.UseRegexpEngine(func(s string) (jsonschema.Regexp, error) {
+		if r, err := regexp.Compile(s); err == nil {
+			return r, nil
+		}
+		return anyPattern(s), nil
+	})
 	return c
 }
 
@@ -104,18 +112,21 @@ type anyPattern string
 func (anyPattern) MatchString(string) bool { return true }
 func (p anyPattern) String() string        { return string(p) }
 
-// each looks at everything at a pointer but what is data or a schema of its own: schemas must
-// compile, with all that they refer to, and other references lead somewhere.
-func (d *Document) each(at string, v any) error {
+// maps are the members whose own members have names from elsewhere, like those of components.
+var maps = []string{"paths", "responses", "headers", "content", "schemas", "parameters", "requestBodies", "securitySchemes", "links", "callbacks"}
+
+// each looks at everything at a pointer but what is data: schemas must compile, with all that they
+// refer to, and other references lead somewhere. It is a map's pointer if names is set.
+func (d *Document) each(at string, v any, names bool) error {
 	switch v := v.(type) {
 	case []any:
 		for i, e := range v {
-			if err := d.each(at+"/"+strconv.Itoa(i), e); err != nil {
+			if err := d.each(at+"/"+strconv.Itoa(i), e, false); err != nil {
 				return err
 			}
 		}
 	case map[string]any:
-		if ref, ok := v["$ref"].(string); ok {
+		if ref, ok := v["$ref"].(string); ok && !names {
 			if d.find(strings.TrimPrefix(ref, "#")) == nil {
 				return fmt.Errorf("%s refers to %s, which is not there", at, ref)
 			}
@@ -125,17 +136,55 @@ func (d *Document) each(at string, v any) error {
 			below := at + "/" + escape(name)
 			var err error
 			switch {
-			case name == "schema" || at == "/components/schemas":
-				_, err = d.schemas.Compile(address + "#" + (&url.URL{Fragment: below}).EscapedFragment())
-			case name == "example", name == "examples", strings.HasPrefix(name, "x-"):
+			case at == "/components/schemas", !names && name == "schema":
+				if _, err = d.compile(below); err == nil {
+					err = d.ends(below, nil)
+				}
+			case !names && (name == "example" || name == "examples" || strings.HasPrefix(name, "x-")):
 			default:
-				err = d.each(below, e)
+				err = d.each(below, e, !names && slices.Contains(maps, name))
 			}
 			if err != nil {
 				return err
 			}
 		}
 	}
+	return nil
+}
+
+func (d *Document) compile(at string) (*jsonschema.Schema, error) {
+	return d.schemas.Compile(address + "#" + (&url.URL{Fragment: at}).EscapedFragment())
+}
+
+// ends refuses a schema of which no value can have an end, since it refers to itself alone or demands
+// itself in its properties. Generators of clients hang on these. The pointers are those on the way to it.
+func (d *Document) ends(at string, above []string) error {
+	if slices.Contains(above, at) {
+		return fmt.Errorf("%s demands itself without end", at)
+	}
+	schema, ok := d.find(at).(map[string]any)
+	if !ok || d.end[at] {
+		return nil
+	}
+	above = append(above, at)
+	if ref, ok := schema["$ref"].(string); ok {
+		if err := d.ends(strings.TrimPrefix(ref, "#"), above); err != nil {
+			return err
+		}
+	}
+	all, _ := schema["allOf"].([]any)
+	for i := range all {
+		if err := d.ends(at+"/allOf/"+strconv.Itoa(i), above); err != nil {
+			return err
+		}
+	}
+	required, _ := schema["required"].([]any)
+	for _, name := range required {
+		if err := d.ends(at+"/properties/"+escape(name.(string)), above); err != nil {
+			return err
+		}
+	}
+	d.end[at] = true
 	return nil
 }
 
@@ -150,8 +199,18 @@ func escape(name string) string { return escaper.Replace(name) }
 func (d *Document) find(pointer string) any {
 	var v any = d.root
 	for token := range strings.SplitSeq(strings.TrimPrefix(pointer, "/"), "/") {
-		m, _ := v.(map[string]any)
-		v = m[unescaper.Replace(token)]
+		switch in := v.(type) {
+		case map[string]any:
+			v = in[unescaper.Replace(token)]
+		case []any:
+			i, err := strconv.Atoi(token)
+			if err != nil || i < 0 || i >= len(in) {
+				return nil
+			}
+			v = in[i]
+		default:
+			return nil
+		}
 	}
 	return v
 }
@@ -159,7 +218,11 @@ func (d *Document) find(pointer string) any {
 // Request holds the JSON body of a POST to a path of the document to its schema. No body is
 // an empty one.
 func (d *Document) Request(path, body string) error {
-	at := "/paths/" + escape(path) + "/post/requestBody"
+	post := "/paths/" + escape(path) + "/post"
+	if d.find(post) == nil {
+		return fmt.Errorf("there is no POST %s", path)
+	}
+	at := post + "/requestBody"
 	holder, _ := d.find(at).(map[string]any)
 	switch {
 	case body != "":
@@ -190,7 +253,7 @@ func (d *Document) body(at, mediaType, body string) error {
 	if d.find(at) == nil {
 		return fmt.Errorf("there is no %s", at)
 	}
-	schema, err := d.schemas.Compile(address + "#" + (&url.URL{Fragment: at}).EscapedFragment())
+	schema, err := d.compile(at)
 	if err != nil {
 		return err
 	}

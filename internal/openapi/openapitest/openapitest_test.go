@@ -10,9 +10,10 @@ import (
 func document(version, old, other string) string {
 	const text = `{"openapi":"VERSION","info":{"title":"t","version":"1"},"paths":{"/a/{b}":{"post":{
 		"parameters":[{"name":"b","in":"path","required":true,"schema":{"type":"string"}}],
-		"requestBody":{"content":{"application/json":{"schema":{"type":"object","properties":{"n":{"$ref":"#/components/schemas/n"},"$ref":{"type":"string"}},"required":["n"]},"example":{"$ref":"#/none"}}}},
+		"requestBody":{"content":{"application/json":{"schema":{"type":"object","properties":{"n":{"$ref":"#/components/schemas/n"},"$ref":{"type":"string","pattern":"^a"}},"required":["n"]},"example":{"$ref":"#/none"}}}},
 		"responses":{"200":{"$ref":"#/components/responses/ok"},"default":{"description":"d"}}}}},
-		"components":{"schemas":{"n":{"type":"integer","minimum":1}},"responses":{"ok":{"description":"d","content":{"application/json":{"schema":{"type":"array","items":{"type":"number"}}}}}}}}`
+		"components":{"schemas":{"n":{"type":"integer","minimum":1}},"responses":{"ok":{"description":"d","headers":{"x-rate":{"$ref":"#/components/headers/example"}},"content":{"application/json":{"schema":{"type":"array","items":{"type":"number"}}}}}},
+		"headers":{"example":{"schema":{"type":"string","pattern":"^a"}}}}}`
 	d := strings.Replace(text, "VERSION", version, 1)
 	return strings.Replace(d, old, other, 1)
 }
@@ -25,14 +26,18 @@ func TestRead(t *testing.T) {
 		for _, fault := range []struct{ old, other, why string }{
 			{`"title":"t"`, `"name":"t"`, "title"},
 			{`"minimum":1`, `"minimum":"1"`, "minimum"},
-			{`"type":"integer"`, `"type":"whole"`, "type"},
+			{`"type":"integer"`, `"type":"whole"`, "schemas/n"},
 			{`"required":["n"]`, `"required":"n"`, "required"},
 			{`{"description":"d"}`, `{}`, "description"},
-			{`"in":"path"`, `"in":"nowhere"`, "in"},
+			{`"in":"path"`, `"in":"nowhere"`, "parameters/0"},
+			{`#/components/headers/example`, `#/components/headers/none`, "headers/none"},
+			{`{"type":"string","pattern":"^a"}`, `{"$ref":"#/components/schemas/none"}`, "schemas/none"},
+			{`{"type":"integer","minimum":1}`, `{"$ref":"#/components/schemas/n"}`, "without end"},
+			{`{"type":"integer","minimum":1}`, `{"type":"object","properties":{"a":{"allOf":[{"$ref":"#/components/schemas/n"}]}},"required":["a"]}`, "without end"},
 			{`#/components/schemas/n`, `#/components/schemas/m`, "schemas/m"},
 			{`#/components/schemas/n`, `https://example.com/n`, "example.com"},
 			{`#/components/responses/ok`, `#/components/responses/none`, "responses/none"},
-			{version, "2.0", "openapi"},
+			{version, "2.0", "/openapi'"},
 			{`"paths":`, `"odd":1,"paths":`, "odd"},
 			{`{"openapi"`, `["openapi"`, "did not find"},
 		} {
@@ -63,10 +68,12 @@ func TestExchanges(t *testing.T) {
 			{d.Request("/a/{b}", ``), ""},
 			{needed.Request("/a/{b}", ``), "needs a body"},
 			{d.Request("/a/{b}", `{"n":0}`), "minimum"},
+			{d.Request("/a/{b}", `{"n":1,"$ref":"a"}`), ""},
+			{d.Request("/a/{b}", `{"n":1,"$ref":"b"}`), "pattern"},
 			{d.Request("/a/{b}", `{}`), "missing"},
 			{d.Request("/a/{b}", `{`), "EOF"},
-			{d.Request("/b", `{}`), "there is no"},
-			{d.Request("/b", ``), ""},
+			{d.Request("/b", `{}`), "there is no POST"},
+			{d.Request("/b", ``), "there is no POST"},
 			{d.Answer("/a/{b}", 200, "application/json", `[1e400]`), ""},
 			{d.Answer("/a/{b}", 200, "application/json", `["1"]`), "number"},
 			{d.Answer("/a/{b}", 200, "text/plain", `[1]`), "text~1plain"},
