@@ -82,19 +82,18 @@ client-programs:
 
 # With the race detector, since what it needs compiled the tests need, too.
 .PHONY: lint
-lint: ## check form, vet, modernity and go.mod; changes nothing
+lint: ## check form, vet, modernity and go.mod; changes nothing, needs a C compiler
 	go mod tidy -diff
 	go mod verify
 	$(RACE) go vet $(PKG)
 	$(RACE) go fix -diff $(PKG)
-	$(RACE) $$($(LINT)) run $(PKG)
+	linters=$$($(LINT)); $(RACE) $$linters run $(PKG)
 
 .PHONY: fix
 fix: ## apply what lint can mend by itself
 	go mod tidy
 	$(RACE) go fix $(PKG)
-	$(RACE) $$($(LINT)) run --fix $(PKG)
-	$$($(LINT)) fmt $(PKG)
+	linters=$$($(LINT)); $(RACE) $$linters run --fix $(PKG); $$linters fmt $(PKG)
 
 # Nothing else should run beside it. ARGS=-short takes less than a minute, bin/bench -help lists the rest.
 .PHONY: bench

@@ -3,11 +3,13 @@ package main
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"net/http"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/google/pprof/profile"
@@ -38,18 +40,26 @@ func (b *bench) composition(ctx context.Context, l load) error {
 	if r := repeat(ctx, req, l.conns, b.span); r.failed != nil {
 		return r.failed
 	}
-	lctx, stop := context.WithCancel(ctx)
-	loaded := make(chan *run, 1)
-	go func() { loaded <- drive(lctx, req, l.conns, func(time.Time, int) bool { return lctx.Err() == nil }) }() // ended by stop
-	p, err := fetchProfile(ctx, debug, b.profiled)
-	stop()
-	r := <-loaded
+	p, calls, err := profileUnder(ctx, req, l.conns, debug, b.profiled)
 	if err != nil {
 		return err
 	}
-	calls := r.rate() * time.Duration(p.DurationNanos).Seconds()
 	b.sections = append(b.sections, compositionOf(p, calls, l.conns))
 	return nil
+}
+
+// profileUnder takes a profile while a request is sent again and again, and says how often it was meanwhile.
+func profileUnder(ctx context.Context, req request, conns int, debug string, seconds int) (*profile.Profile, float64, error) {
+	var over atomic.Bool
+	loaded := make(chan *run, 1)
+	go func() { loaded <- drive(ctx, req, conns, func(time.Time, int) bool { return !over.Load() }) }() // ended by over
+	p, err := fetchProfile(ctx, debug, seconds)
+	over.Store(true)
+	r := <-loaded
+	if err := errors.Join(err, r.failed); err != nil {
+		return nil, 0, err
+	}
+	return p, r.rate() * time.Duration(p.DurationNanos).Seconds(), nil
 }
 
 func fetchProfile(ctx context.Context, addr string, seconds int) (*profile.Profile, error) {

@@ -3,7 +3,9 @@ package main
 import (
 	"net/http"
 	"net/http/httptest"
+	"net/http/pprof"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -62,5 +64,27 @@ func TestNoProfile(t *testing.T) {
 	}
 	if _, err := fetchProfile(t.Context(), "127.0.0.1:1", 1); err == nil {
 		t.Error("a profile came from nowhere")
+	}
+}
+
+// A load that fails before the profile is whole would make each call look cheap.
+func TestProfileOfAFailingLoad(t *testing.T) {
+	var answered atomic.Int64
+	mux := http.NewServeMux()
+	mux.HandleFunc("/debug/pprof/profile", pprof.Profile)
+	mux.HandleFunc("/calls", func(w http.ResponseWriter, _ *http.Request) {
+		if answered.Add(1) == 50 {
+			w.WriteHeader(http.StatusInternalServerError)
+		}
+	})
+	srv := httptest.NewServer(mux)
+	defer srv.Close()
+	addr := srv.Listener.Addr().String()
+	if _, _, err := profileUnder(t.Context(), post(addr, "/calls", "", "{}"), 2, addr, 1); err == nil || !strings.Contains(err.Error(), "500") {
+		t.Errorf("err = %v", err)
+	}
+	p, calls, err := profileUnder(t.Context(), post(addr, "/calls", "", "{}"), 2, addr, 1)
+	if err != nil || p.DurationNanos < 9e8 || calls < 1 || calls > float64(answered.Load()) {
+		t.Errorf("%v calls of %d, %v", calls, answered.Load(), err)
 	}
 }

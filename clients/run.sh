@@ -77,7 +77,7 @@ start_all() {
 	if [[ -n ${BRIDGE_BINARY-} ]]; then
 		cp "$BRIDGE_BINARY" "$out/bridge"
 	else
-		(cd .. && go build -o "$out/bridge" ./cmd/bridge)
+		(cd .. && CGO_ENABLED=0 go build -o "$out/bridge" ./cmd/bridge)
 	fi
 	cat >"$out/real.json" <<-JSON
 		{

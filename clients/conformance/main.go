@@ -105,6 +105,7 @@ func build(ctx context.Context, dir, out, name, pkg string) (string, error) {
 	path := filepath.Join(out, name)
 	cmd := exec.CommandContext(ctx, "go", "build", "-o", path, pkg)
 	cmd.Dir = dir
+	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
 	if b, err := cmd.CombinedOutput(); err != nil {
 		return "", fmt.Errorf("go build %s: %w\n%s", pkg, err, b)
 	}

@@ -13,10 +13,12 @@ const documents = readdirSync(docs, { recursive: true })
   .map((name) => join(docs, name));
 if (documents.length === 0) throw new Error(`no documents in ${docs}`);
 
+// What Redocly misses where the bridge has nothing to refuse.
+const nothingToRefuse = /^operation-4xx-response: .* #\/paths\/~1(docs|docs~1bridge|healthz|openapi-bridge\.json|readyz)\/get\/responses$/;
+
 const failures = [];
 for (const [path, problems] of redocly(documents)) {
-  // Some of the bridge's own pages have nothing to refuse.
-  const counted = problems.filter((problem) => basename(path) !== "bridge.json" || !problem.startsWith("operation-4xx-response:"));
+  const counted = problems.filter((problem) => basename(path) !== "bridge.json" || !nothingToRefuse.test(problem));
   failures.push(...counted.map((problem) => `${path}: redocly: ${problem}`));
 }
 for (const path of documents) {

@@ -20,6 +20,9 @@ func TestWatchRests(t *testing.T) {
 	l.read([]string{path})
 	w := newFileWatch()
 	defer w.close()
+	if w.watcher == nil {
+		t.Fatal("the system gives no watcher; its bound is fs.inotify.max_user_instances")
+	}
 	ctx, stop := context.WithCancel(t.Context())
 	var wg sync.WaitGroup
 	defer wg.Wait()

@@ -60,6 +60,7 @@ var only = []struct {
 	{"github.com/go-redis/redis_rate", []string{"identity"}, "only budgets have rates that are shared"},
 	{"github.com/coreos/go-oidc", []string{"identity"}, "only it judges tokens"},
 	{"github.com/fsnotify/fsnotify", []string{"config"}, "only the configuration is watched"},
+	{"github.com/pb33f/libopenapi", []string{"openapi/openapitest"}, "it takes minutes to compile, and only tests need the schemas in it"},
 	{"go.opentelemetry.io", []string{"telemetry", "telemetry/otlptest"}, "the rest has hooks for traces, not spans"},
 	{"net/http", []string{"telemetry/otlptest", "routes", "web", "mcp/remote", "mcp/rpc", "mcp", "mcptest", "identity", "telemetry", "publish"}, "the rest knows no transport"},
 }

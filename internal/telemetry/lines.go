@@ -12,7 +12,7 @@ const (
 )
 
 // lines writes a line that comes alone at once, and lines that come thick and fast a little
-// later, together. Under load a line for each call, each with a system call of its own, took a
+// later, together, or as soon as flush is called. Under load a line for each call, each with a system call of its own, took a
 // third of a call's time and stood between the caller and its answer (BenchmarkLog).
 type lines struct {
 	out io.Writer
@@ -52,7 +52,7 @@ func (l *lines) Write(b []byte) (int, error) {
 	return len(b), err
 }
 
-// flush writes what there is. Nobody need call it but who has the last word.
+// flush writes what there is: for lines that must not wait, and for the last ones.
 func (l *lines) flush() {
 	l.writing.Lock()
 	defer l.writing.Unlock()
