@@ -184,8 +184,16 @@ func TestEnds(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	b := bench{plan: tiny, program: "/bin/false", out: io.Discard}
-	if err := b.run(ctx); !errors.Is(err, context.Canceled) {
-		t.Errorf("run = %v, want that it was canceled", err)
+	if err := b.run(ctx); err == nil || err.Error() != "calls: interrupted; no results are written" {
+		t.Errorf("run = %v, want that it was interrupted", err)
+	}
+}
+
+func TestNothingToMeasureWith(t *testing.T) {
+	t.Setenv("PATH", t.TempDir())
+	b := bench{plan: tiny, program: "/bin/false", out: io.Discard, only: "field"}
+	if err := b.run(t.Context()); err == nil || !strings.Contains(err.Error(), "without mcpo, redis-server") {
+		t.Errorf("run = %v, want what is missing", err)
 	}
 }
 

@@ -111,7 +111,9 @@ func drive(ctx context.Context, req request, conns int, more func(began time.Tim
 			defer mu.Unlock()
 			out.latencies = append(out.latencies, latencies...)
 			out.bytes = size
-			out.failed = errors.Join(out.failed, err)
+			if out.failed == nil {
+				out.failed = err
+			}
 		})
 	}
 	wg.Wait()

@@ -74,9 +74,9 @@ func (p peers) Set(s string) error {
 
 func command(ctx context.Context, args []string, getenv func(string) string, out io.Writer) error {
 	f := flag.NewFlagSet("bench", flag.ContinueOnError)
-	be := f.String("be", "", "be one of the programs that are measured: echo, bare, sdk (used by bench itself)")
-	addr := f.String("addr", "", "where to be it; empty is the standard input and output")
-	tools := f.Int("tools", 0, "how many tools to have then, at least")
+	be := f.String("be", "", "be one of the programs that are measured: echo, bare, sdk (bench itself uses this, -addr and -tools)")
+	addr := f.String("addr", "", "of -be: the address to listen at; empty is the standard input and output")
+	tools := f.Int("tools", 0, "of -be: how many tools to have, at least")
 	b := bench{peers: peers{}, out: out}
 	f.StringVar(&b.program, "bridge", "bin/bridge", "the program of the bridge")
 	f.StringVar(&b.mcpo, "mcpo", getenv("BENCH_MCPO"), "the program mcpo; empty is the one in PATH, if any ($BENCH_MCPO)")
@@ -198,10 +198,17 @@ func (b *bench) run(ctx context.Context) (err error) {
 		if b.only != "" && !strings.Contains(","+b.only+",", ","+p.name+",") {
 			continue
 		}
-		fmt.Fprintf(os.Stderr, "bench: %s, %.0f s\n", p.name, time.Since(b.began).Seconds())
-		if err := p.measure(b, ctx); err != nil {
+		fmt.Fprintf(os.Stderr, "bench: after %.0f s: %s\n", time.Since(b.began).Seconds(), p.name)
+		switch err := p.measure(b, ctx); {
+		case err == nil:
+		case ctx.Err() != nil:
+			return fmt.Errorf("%s: interrupted; no results are written", p.name) // err is of connections that were closed for that
+		default:
 			return fmt.Errorf("%s: %w", p.name, err)
 		}
+	}
+	if len(b.sections) == 0 {
+		return fmt.Errorf("nothing of it can be measured without %s", strings.Join(b.missing, ", "))
 	}
 	return b.report()
 }

@@ -19,7 +19,7 @@ func newDebug(ctx context.Context, b *config.Bridge, log *slog.Logger) (*telemet
 	}
 	ln, err := new(net.ListenConfig).Listen(ctx, "tcp", at)
 	if err != nil {
-		return nil, fmt.Errorf("bridge.telemetry.debugListen: cannot listen: %w", err)
+		return nil, fmt.Errorf("bridge.telemetry.debugListen: cannot listen: %w; is the port that of bridge.listen, or another program's?", err)
 	}
 	if !isLoopback(ln.Addr()) { // as far as a name says, which may lead elsewhere
 		return nil, errors.Join(fmt.Errorf("bridge.telemetry.debugListen: %s is not on loopback", ln.Addr()), ln.Close())
