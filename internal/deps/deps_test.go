@@ -43,8 +43,8 @@ var may = map[string][]string{
 	"publish": {"bridge", "raw", "openapi", "identity"},
 	"mcptest": {"raw"},
 
-	"openapi/openapitest": {}, // for tests only
-	"telemetry/otlptest":  {}, // for tests only
+	"openapi/openapitest": {"raw"}, // for tests only
+	"telemetry/otlptest":  {},      // for tests only
 }
 
 // only lists libraries with the packages that may use them, and why.

@@ -17,6 +17,8 @@ import (
 	"github.com/pb33f/libopenapi/datamodel"
 	"github.com/santhosh-tekuri/jsonschema/v6"
 	"go.yaml.in/yaml/v3"
+
+	"mcpbridge/internal/raw"
 )
 
 // A Document is a valid one.
@@ -133,7 +135,7 @@ func (d *Document) each(at string, v any, names bool) error {
 			return nil
 		}
 		for name, e := range v {
-			below := at + "/" + escape(name)
+			below := raw.AppendToken(at, name)
 			var err error
 			switch {
 			case at == "/components/schemas", !names && name == "schema":
@@ -180,7 +182,7 @@ func (d *Document) ends(at string, above []string) error {
 	}
 	required, _ := schema["required"].([]any)
 	for _, name := range required {
-		if err := d.ends(at+"/properties/"+escape(name.(string)), above); err != nil {
+		if err := d.ends(raw.AppendToken(at+"/properties", name.(string)), above); err != nil {
 			return err
 		}
 	}
@@ -188,12 +190,7 @@ func (d *Document) ends(at string, above []string) error {
 	return nil
 }
 
-var (
-	escaper   = strings.NewReplacer("~", "~0", "/", "~1")
-	unescaper = strings.NewReplacer("~1", "/", "~0", "~")
-)
-
-func escape(name string) string { return escaper.Replace(name) }
+var unescaper = strings.NewReplacer("~1", "/", "~0", "~")
 
 // find returns what is at a pointer, or nil.
 func (d *Document) find(pointer string) any {
@@ -218,7 +215,7 @@ func (d *Document) find(pointer string) any {
 // Request holds the JSON body of a POST to a path of the document to its schema. No body is
 // an empty one.
 func (d *Document) Request(path, body string) error {
-	post := "/paths/" + escape(path) + "/post"
+	post := raw.AppendToken("/paths", path) + "/post"
 	if d.find(post) == nil {
 		return fmt.Errorf("there is no POST %s", path)
 	}
@@ -235,8 +232,7 @@ func (d *Document) Request(path, body string) error {
 
 // Answer holds the answer to a POST to a path of the document to what it says of answers with this status.
 func (d *Document) Answer(path string, status int, mediaType, body string) error {
-	answers := "/paths/" + escape(path) + "/post/responses"
-	at := answers + "/" + strconv.Itoa(status)
+	at := raw.AppendToken("/paths", path) + "/post/responses/" + strconv.Itoa(status)
 	answer, ok := d.find(at).(map[string]any)
 	if !ok {
 		return fmt.Errorf("%s has no answer %d", path, status)
@@ -249,7 +245,7 @@ func (d *Document) Answer(path string, status int, mediaType, body string) error
 
 // body holds a body to the schema in the content of what is at a pointer.
 func (d *Document) body(at, mediaType, body string) error {
-	at += "/content/" + escape(mediaType) + "/schema"
+	at = raw.AppendToken(at+"/content", mediaType) + "/schema"
 	if d.find(at) == nil {
 		return fmt.Errorf("there is no %s", at)
 	}
